@@ -76,7 +76,7 @@ func (o Options) planParts(file *safetensors.File) ([]part, error) {
 		}
 		parts = append(parts, made...)
 	}
-	if !selected {
+	if !selected && !o.AllowNone {
 		return nil, o.nothing()
 	}
 	parts = slices.DeleteFunc(parts, func(p part) bool { return p.content == copied && dropped[p.Name] })
@@ -176,6 +176,9 @@ func namedBlocks(file *safetensors.File) (blocks []tensor.Block) {
 // quantized before, the keys list both recipes. Where safetensors has no type for a format,
 // a key names each tensor in it: other tensors of bytes may be another program's.
 func withRecipe(metadata map[string]string, r scaling.Recipe, parts []part) map[string]string {
+	if !slices.ContainsFunc(parts, func(p part) bool { return p.content == codes }) {
+		return metadata
+	}
 	all := maps.Clone(metadata)
 	if all == nil {
 		all = map[string]string{}

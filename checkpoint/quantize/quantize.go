@@ -60,6 +60,10 @@ type Options struct {
 	// anew. Without it they are an error.
 	Requantize bool
 
+	// AllowNone has a file without a matrix to quantize copied, as a shard of a model may be.
+	// Without it that is an error.
+	AllowNone bool
+
 	// Workers is the number of goroutines at most; 0 means GOMAXPROCS. More than 8 are not
 	// used. Each holds a strip of about 1 MiB: what is written does not depend on it.
 	Workers int
@@ -109,7 +113,7 @@ func File(ctx context.Context, in, out string, o Options) (*Summary, error) {
 	}
 	s := newSummary(file, o.Recipe, parts, results)
 	s.Input, s.Output = in, out
-	s.took(time.Since(start))
+	s.Took(time.Since(start))
 	return s, nil
 }
 

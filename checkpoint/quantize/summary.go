@@ -82,7 +82,29 @@ func (s *Summary) addTensor(p part, r *result) {
 	})
 }
 
-func (s *Summary) took(d time.Duration) {
+// Add adds the summary of another shard, of the same recipe.
+func (s *Summary) Add(o *Summary) {
+	s.Profile, s.Format, s.Block = o.Profile, o.Format, o.Block
+	s.Quantized.sum(o.Quantized)
+	s.Copied.sum(o.Copied)
+	s.Requantized += o.Requantized
+	s.Elements += o.Elements
+	s.Saturated += o.Saturated
+	s.Flushed += o.Flushed
+	s.BecameNonFinite += o.BecameNonFinite
+	s.NonFinite = append(s.NonFinite, o.NonFinite...)
+	s.Tensors = append(s.Tensors, o.Tensors...)
+	s.BytesRead += o.BytesRead
+}
+
+func (c *TensorCount) sum(o TensorCount) {
+	c.Tensors += o.Tensors
+	c.BytesBefore += o.BytesBefore
+	c.BytesAfter += o.BytesAfter
+}
+
+// Took sets Seconds, and Rate by it.
+func (s *Summary) Took(d time.Duration) {
 	s.Seconds = Number(d.Seconds())
 	s.Rate = Number(float64(s.BytesRead) / d.Seconds() / 1e9)
 }

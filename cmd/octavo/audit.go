@@ -24,18 +24,18 @@ import (
 )
 
 const auditLong = `Audit says which faults of a kernel a test would let pass. The test computes
-C = A·Bᵀ by the kernel, and compares it with a reference under the tolerances
-that the flags say: all that are named must hold. Every fault that octavo knows
-of and that this product could have is put into an otherwise correct product,
-one at a time: scales that are misread, swapped or ignored, blocks of K that are
-lost or doubled, codes of another format, accumulators that are not cleared,
-sums and results that are rounded too often, elements that are not written.
+C = A·Bᵀ by the kernel and compares it with a reference under tolerances, all of
+which must hold. Audit puts every fault that octavo knows and that this product
+can have into an otherwise correct product, one at a time: scales misread,
+swapped or ignored, blocks of K lost or doubled, codes of another format,
+accumulators not cleared, sums and results rounded too often, elements not
+written.
 
   --rtol X --atol X   |got - want| <= atol + rtol·|want|, as torch.allclose,
                       in all elements or, with --within 0.95, in that share.
-                      rtol belongs to the reference, want; a test that calls
-                      allclose(want, got) has it on got, and may judge elements
-                      near the limit otherwise
+                      want is the reference: a test that calls
+                      allclose(want, got) multiplies rtol by |got| and may
+                      judge elements near the limit differently
   --default NAME      the same with the defaults of assert-close (of
                       torch.testing, by the type of C), allclose (of torch and
                       numpy) or assert-allclose (of numpy.testing)
@@ -46,28 +46,27 @@ sums and results that are rounded too often, elements that are not written.
   --mean-error X, --relative-mean X
                       the mean of |got - want|, and the same over that of |want|
 
-Operands come from files as with octavo gemm, are drawn for a shape with
---generate, or are those of a test that was found in public to let a fault pass:
---list names these cases, and --case runs one and says whether what was reported
-is found. What a correct kernel may compute follows from the flags that octavo
-verify has for it: the exact product within a derived bound, or the bits of a
-model.
+Operands come from files as with octavo gemm, or are drawn with --generate.
+--case NAME runs a published test that let a fault pass, and says whether that
+fault is found; --list lists these cases. What a correct kernel may compute
+follows from the same flags as of octavo verify: the exact product within a
+derived bound, or the bits of a model.
 
---reference says what the test compares with: the exact product, canonical or a
-GPU model, dequantized (operands rounded to bfloat16) or itself (the kernel, or
-what it was ported from, with all of its faults). --reference-fault says what is
-wrong with that, as JSON such as {"kind":"scales-ignored","of":"B"}.
+--reference is what the test compares with: the exact product, canonical or a
+GPU model, dequantized (operands rounded to bfloat16) or itself (the kernel or
+its original, with all of its faults). --reference-fault puts a fault into the
+reference, as JSON such as {"kind":"scales-ignored","of":"B"}.
 
-The report lists faults that pass although some element is farther from the
-right one than any correct kernel's, the worst first; correct kernels that would
-fail; what is wrong with the reference; and a better test: operands with which
-every fault that changes a bit shows, and tolerances that are derived for them,
-tried with the same faults. --worst writes the worst C that the test accepts,
-with its operands, for octavo verify; --operands writes the proposed operands.
+The report lists the faults that pass although some element is farther off than
+any correct kernel's, the worst first; correct kernels that would fail; what is
+wrong with the reference; and a better test: operands with which every fault
+that changes a bit shows, tolerances derived for them, and the same faults tried
+on it. --worst writes the most wrong C that passes, with its operands, for
+octavo verify; --operands writes the proposed operands.
 
 The exit status is 0 if no fault passes and no correct kernel fails or, with
---case, if all that was reported is found; 1 if not or if what was read is
-wrong; 2 if the command line is.
+--case, if every reported fault is found; 1 if not or if the input is wrong; 2
+if the command line is wrong.
 
 ` + operandsHelp + `
 
@@ -104,12 +103,24 @@ type auditFlags struct {
 
 // tolerance are the flags of a test.
 type tolerance struct {
-	rtol, atol, within   float64
-	equalNaN, nanPasses  bool
-	defaults             string
-	cosine, calcDiff     float64
-	l2, most             float64
-	meanError, meanShare float64
+	rtol, atol, within  float64
+	equalNaN, nanPasses bool
+	defaults            string
+	cosine              float64
+	limits              [5]float64
+}
+
+// limits are the flags of measures that have one limit.
+var limits = [len(tolerance{}.limits)]struct {
+	name    string
+	measure audit.Measure
+	usage   string
+}{
+	{"calc-diff", audit.CalcDiff, "largest calc_diff"},
+	{"relative-l2", audit.RelativeL2, "largest relative L2 norm of the error"},
+	{"relative-max", audit.RelativeMax, "largest error over the largest element"},
+	{"mean-error", audit.MeanError, "largest mean error"},
+	{"relative-mean", audit.RelativeMean, "largest mean error over the mean magnitude"},
 }
 
 // source is a value of --reference.
@@ -163,19 +174,19 @@ func (f *auditFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	f.addFlags(cmd, "")
 	flags.Var(&parsed[auditing.Size]{&f.size, "", "MxNxK", f.parseSize}, "generate", "draw operands of shapes [M, K] and [N, K]")
-	flags.Var(oneOf{&parsed[oracle.Pattern]{&f.size.Pattern, "bell", "NAME", oracle.ParsePattern}, patternNames()}, "pattern", "of what is drawn")
-	profileFlag(cmd, &f.size.Profile, "by which what is drawn is quantized (default te-block-pow2)")
-	seedFlag(cmd, &f.size.Seed, "of what is drawn")
+	flags.Var(oneOf{&parsed[oracle.Pattern]{&f.size.Pattern, "bell", "NAME", oracle.ParsePattern}, namesOf(oracle.Patterns())}, "pattern", "distribution of drawn operands")
+	profileFlag(cmd, &f.size.Profile, "quantizes drawn operands (default te-block-pow2)")
+	seedFlag(cmd, &f.size.Seed, "seed of drawn operands")
 	flags.StringVar(&f.kase, "case", "", "`NAME` of a public case")
 	flags.BoolVar(&f.list, "list", false, "list the public cases")
-	choiceFlag(cmd, &f.typ, "type", "of C", choice[fault.Type]{"f32", fault.Float32}, choice[fault.Type]{"bf16", fault.BFloat16}, choice[fault.Type]{"f16", fault.Float16})
+	choiceFlag(cmd, &f.typ, "type", "type of C", choice[fault.Type]{"f32", fault.Float32}, choice[fault.Type]{"bf16", fault.BFloat16}, choice[fault.Type]{"f16", fault.Float16})
 	f.model.add(cmd)
 	f.test.add(cmd)
 	flags.Var(oneOf{&parsed[source]{&f.source, "exact", "NAME", parseSource}, append(claim.GPUs(), "exact", "canonical", "dequantized", "itself")}, "reference",
 		"what the test compares with: exact, canonical, dequantized, itself or a GPU model")
-	flags.Var(&parsed[fault.Fault]{&f.broken, "", "JSON", parseFault}, "reference-fault", "what is wrong with it")
-	flags.Var(&parsed[[]fault.Fault]{&f.faults, "", "JSON", f.parseFaults}, "fault", "a fault to try, in place of all or, with --case, besides; may be given several times")
-	flags.StringVar(&f.worst, "worst", "", "`FILE` for the worst C that the test accepts, with its operands")
+	flags.Var(&parsed[fault.Fault]{&f.broken, "", "JSON", parseFault}, "reference-fault", "fault of the reference")
+	flags.Var(&parsed[[]fault.Fault]{&f.faults, "", "JSON", f.parseFaults}, "fault", "try this fault alone or, with --case, this one too; may be given several times")
+	flags.StringVar(&f.worst, "worst", "", "`FILE` to write the most wrong C that passes to, with its operands")
 	flags.StringVar(&f.operands, "operands", "", "`FILE` to write the proposed operands to")
 	flags.BoolVar(&f.all, "all", false, "list every fault, and not only the worst")
 	workersFlag(cmd, &f.workers)
@@ -183,31 +194,20 @@ func (f *auditFlags) add(cmd *cobra.Command) {
 }
 
 func (t *tolerance) add(cmd *cobra.Command) {
-	for _, x := range []struct {
-		value *float64
-		name  string
-		usage string
-	}{
-		{&t.rtol, "rtol", "relative tolerance of each element (default 0)"},
-		{&t.atol, "atol", "absolute tolerance of each element (default 0)"},
-		{&t.within, "within", "share of elements that must be within (default 1)"},
-		{&t.cosine, "cosine", "least cosine"},
-		{&t.calcDiff, "calc-diff", "largest calc_diff"},
-		{&t.l2, "relative-l2", "largest relative L2 norm of the error"},
-		{&t.most, "relative-max", "largest error over the largest element"},
-		{&t.meanError, "mean-error", "largest mean error"},
-		{&t.meanShare, "relative-mean", "largest mean error over the mean magnitude"},
-	} {
-		cmd.Flags().Var(&parsed[float64]{x.value, "", "X", parseTolerance}, x.name, x.usage)
+	number := func(value *float64, name, usage string) {
+		cmd.Flags().Var(&parsed[float64]{value, "", "X", parseTolerance}, name, usage)
 	}
-	names := []string{"assert-close", "allclose", "assert-allclose"}
-	choices := []choice[string]{{"none", ""}}
-	for _, n := range names {
-		choices = append(choices, choice[string]{n, n})
+	number(&t.rtol, "rtol", "relative tolerance of each element (default 0)")
+	number(&t.atol, "atol", "absolute tolerance of each element (default 0)")
+	number(&t.within, "within", "share of elements that must be within (default 1)")
+	number(&t.cosine, "cosine", "least cosine")
+	for i, x := range limits {
+		number(&t.limits[i], x.name, x.usage)
 	}
-	choiceFlag(cmd, &t.defaults, "default", "the default tolerances of a comparison function", choices...)
+	choiceFlag(cmd, &t.defaults, "default", "use the default tolerance of a function", choice[string]{"none", ""},
+		choice[string]{"assert-close", "assert-close"}, choice[string]{"allclose", "allclose"}, choice[string]{"assert-allclose", "assert-allclose"})
 	cmd.Flags().BoolVar(&t.equalNaN, "equal-nan", false, "NaN is equal to NaN")
-	cmd.Flags().BoolVar(&t.nanPasses, "nan-passes", false, "a NaN passes: the test fails what exceeds its limit, and a NaN compares false")
+	cmd.Flags().BoolVar(&t.nanPasses, "nan-passes", false, "NaN passes: the test fails where an error > limit")
 }
 
 func parseTolerance(text string) (float64, error) {
@@ -221,13 +221,6 @@ func parseTolerance(text string) (float64, error) {
 func (f *auditFlags) parseSize(text string) (auditing.Size, error) {
 	s := f.size
 	return s, s.Parse(text)
-}
-
-func patternNames() (names []string) {
-	for _, p := range oracle.Patterns() {
-		names = append(names, p.String())
-	}
-	return names
 }
 
 func parseSource(name string) (source, error) {
@@ -280,16 +273,9 @@ func (t *tolerance) criteria(cmd *cobra.Command, typ fault.Type) (all []audit.Cr
 		}
 		all = append(all, audit.Criterion{Measure: audit.CosineDistance, Limit: 1 - t.cosine})
 	}
-	for _, x := range []struct {
-		name    string
-		measure audit.Measure
-		limit   float64
-	}{
-		{"calc-diff", audit.CalcDiff, t.calcDiff}, {"relative-l2", audit.RelativeL2, t.l2}, {"relative-max", audit.RelativeMax, t.most},
-		{"mean-error", audit.MeanError, t.meanError}, {"relative-mean", audit.RelativeMean, t.meanShare},
-	} {
+	for i, x := range limits {
 		if set(x.name) {
-			all = append(all, audit.Criterion{Measure: x.measure, Limit: x.limit})
+			all = append(all, audit.Criterion{Measure: x.measure, Limit: t.limits[i]})
 		}
 	}
 	for i := range all {
@@ -302,14 +288,17 @@ func (t *tolerance) criteria(cmd *cobra.Command, typ fault.Type) (all []audit.Cr
 }
 
 // ofCases are the flags of what a case says for itself.
-var ofCases = []string{"rtol", "atol", "within", "default", "cosine", "calc-diff", "relative-l2", "relative-max", "mean-error", "relative-mean",
-	"equal-nan", "nan-passes", "reference", "reference-fault", "type", "model", "bound", "promote", "scale-order", "pattern", "profile",
-	"bias", "accumulate", "a-scales", "b-scales", "a-block", "b-block", "a-format", "b-format", "a-packed", "b-packed",
-	"a-outer", "b-outer", "a-outer-divides", "b-outer-divides", "a-scale-format", "b-scale-format", "npy-bf16"}
+func ofCases() []string {
+	ofProduct := flagNames(func(cmd *cobra.Command) { new(productFlags).addFlags(cmd, "") }, "a", "b")
+	return slices.Concat(flagNames(new(tolerance).add), flagNames(new(modelFlags).add), ofProduct,
+		[]string{"reference", "reference-fault", "type", "pattern", "profile"})
+}
 
 // ofFiles are the flags of operands that are read.
-var ofFiles = []string{"bias", "accumulate", "a-scales", "b-scales", "a-packed", "b-packed", "a-outer", "b-outer",
-	"a-outer-divides", "b-outer-divides", "a-scale-format", "b-scale-format", "npy-bf16"}
+func ofFiles() []string {
+	return flagNames(func(cmd *cobra.Command) { new(productFlags).addFlags(cmd, "") },
+		"a", "b", "a-block", "b-block", "a-format", "b-format")
+}
 
 // inputs says what is audited, if the flags go together.
 func (f *auditFlags) inputs(cmd *cobra.Command) (*auditing.Inputs, error) {
@@ -324,7 +313,7 @@ func (f *auditFlags) inputs(cmd *cobra.Command) (*auditing.Inputs, error) {
 	case f.kase != "" && (named || generated), named && generated:
 		return nil, usagef("want operands, --generate or --case: one of them")
 	case f.kase != "":
-		for _, name := range ofCases {
+		for _, name := range ofCases() {
 			if set(name) {
 				return nil, usagef("--%s is not for --case, which has operands and a test of its own", name)
 			}
@@ -333,8 +322,8 @@ func (f *auditFlags) inputs(cmd *cobra.Command) (*auditing.Inputs, error) {
 			return nil, usagef("--case %q: want one of %s", f.kase, strings.Join(caseNames(), ", "))
 		}
 		return in, f.checkFiles()
-	case generated && slices.ContainsFunc(ofFiles, set):
-		name := ofFiles[slices.IndexFunc(ofFiles, set)]
+	case generated && slices.ContainsFunc(ofFiles(), set):
+		name := ofFiles()[slices.IndexFunc(ofFiles(), set)]
 		return nil, usagef("--%s is of operands that are read: --generate draws them", name)
 	case !generated && (f.A.Codes == "" || f.B.Codes == ""):
 		return nil, usagef("want operands by --a and --b, --generate or --case")
@@ -414,11 +403,8 @@ func (f *auditFlags) report(ctx context.Context, cmd *cobra.Command, found *audi
 			return unwritten(ctx, f.operands, err)
 		}
 	}
-	write := func(w io.Writer) error { return found.WriteText(w, f.all) }
-	if f.asJSON {
-		write = func(w io.Writer) error { return jsonout.Print(w, found.Report) }
-	}
-	if err := write(cmd.OutOrStdout()); err != nil {
+	text := func(w io.Writer) error { return found.WriteText(w, f.all) }
+	if err := printResult(cmd, f.asJSON, found.Report, text); err != nil {
 		return err
 	}
 	switch {

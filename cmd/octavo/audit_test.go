@@ -26,7 +26,7 @@ func audited(t *testing.T, status int, args ...string) *audit.Report {
 	return &report
 }
 
-// TestAuditFiles audits a test of operands in a file, and hands the worst C that it accepts to
+// TestAuditFiles audits a test of operands in a file, and hands the most wrong C that passes to
 // verify.
 func TestAuditFiles(t *testing.T) {
 	dir := t.TempDir()

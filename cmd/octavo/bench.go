@@ -33,48 +33,45 @@ of 16, of weights too, under scales of a byte and one for the tensor.
 Peers multiply matrices of float32 of the same shape: gonum's blas32.Gemm, and
 vek32.MatMul_Into of viterin/vek, which has kernels for AVX2.
 
-A rate is the best of a case's runs, and beside it is the median. The roof of a
-product is what its level's fused multiply-adds reach in registers alone, or
-what reading allows at its arithmetic intensity (FLOP per byte of codes, scales
-and C, each moved once) where that is less. Both are measured in the same run,
-at best of several times; roofs are left out where there is no kernel that
-measures them. Rates of conversions count the bytes of the float32 side.
+A rate is the best of a case's runs; the median is beside it. The roof of a
+product is the rate of its level's fused multiply-adds in registers, or what
+reading allows at its arithmetic intensity (FLOP per byte of codes, scales and
+C, each moved once) if that is less. Both are measured in the same run, the best
+of several times; there is no roof without a kernel that measures it. Rates of
+conversions count the bytes of the float32 side.
 
-With --peers octavo is compared with OpenBLAS and oneDNN instead, on Linux, in a
-program that bench/peers/build makes in a clone of octavo from packages of
-Debian. They take turns at the same products and conversions, forwards and
-backwards, until each ratio of octavo's rate to another is known, that is, until
-half of the 95% interval of its median is within --spread of it, or until
---limit is over; but for six rounds at least, which take minutes for the largest
-products, and a round that has begun is finished. Of the whole suite expect some
-minutes. Levels are all but generic unless --level says. In each round the roof
-is the best of three short spins, and a rate the mean of a turn of 10 ms or one
-product: where the ratio of the medians and that of the best rates, which are
-both printed, differ much, other programs disturbed the run. Intervals tell of
-one run, and suppose that rounds are independent.
+--peers compares octavo with OpenBLAS and oneDNN instead, on Linux, in a program
+that bench/peers/build makes in a clone of octavo from packages of Debian. They
+take turns at the same products and conversions, forwards and backwards, until
+each ratio of octavo's rate to a peer's is known: until half of the 95% interval
+of its median is within --spread of it, or --limit is over. There are at least
+six rounds, which take minutes for the largest products, and a round is always
+finished. The whole suite takes some minutes. Levels are all but generic unless
+--level says otherwise. In each round the roof is the best of three short spins,
+and a rate the mean of a turn of 10 ms or one product. If the printed ratios of
+medians and of best rates differ much, other programs disturbed the run.
+Intervals hold for one run and assume independent rounds.
 
-OpenBLAS may take a processor for an older one: it runs once for each
-OPENBLAS_CORETYPE that the processor can stand in for, and the fastest counts.
-Of OpenBLAS these are sgemm, sgemv for one row, and sbgemm where there is one;
-of oneDNN products in float32, bfloat16 and, from its version 3.4 on, E4M3 (of
-which octavo's tests run none where the system's oneDNN is older), each with
-weights as they are and in the format that it picks, and conversions. Variables
-that begin with OPENBLAS_, GOTO_, OMP_, GOMP_, DNNL_ or ONEDNN_ are kept from
-the program; it gets OPENBLAS_THREAD_TIMEOUT=20 and GOMP_SPINCOUNT=20000, so
-that its threads wait for a millisecond at most while octavo's turn has begun. A
-peer that fails is left out, and the exit status is 1. Before it is measured
-each must compute some elements right. Grouped products are compared with one
-product of the same work, conversions with memcpy too. The roof is that of
-reading as many bytes as the product moves, in the same round; products with AMX
-are compared with what its tiles do in registers, too.
+OpenBLAS may mistake a processor for an older one, so it runs once for each
+OPENBLAS_CORETYPE that the processor can run, and the fastest counts. OpenBLAS
+runs sgemm, sgemv for one row, and sbgemm if it has it. oneDNN runs products in
+float32, bfloat16 and, from version 3.4 on, E4M3 (not tested with older ones),
+each with plain weights and in the format that it picks, and conversions. The
+program does not get variables that begin with OPENBLAS_, GOTO_, OMP_, GOMP_,
+DNNL_ or ONEDNN_; it gets OPENBLAS_THREAD_TIMEOUT=20 and GOMP_SPINCOUNT=20000,
+so that its threads spin for at most a millisecond into octavo's turn. Each peer
+must first compute some elements right. A peer that fails is left out, and the
+exit status is 1. Grouped products are compared with one product of the same
+work, conversions also with memcpy. The roof is that of reading the bytes that
+the product moves, in the same round; products with AMX are also compared with
+the rate of its tiles in registers.
 
-With --against the ratios are compared with those that an earlier run of --peers
-left in the file ratios.json of --out; bench/regression in a clone has some. One
-became worse, or better, if the two intervals are further apart than --spread
-and the ratio of the best rates says the same; of hundreds some do by chance, or
-as the machine has it: measure those once more. The exit status is 1 if any
-became worse. Ratios to other kernels of OpenBLAS, or to weights in another
-format, and those of fewer than six rounds are not compared.
+--against compares the ratios with the ratios.json of an earlier run of --peers;
+bench/regression in a clone has some. A ratio is worse, or better, if the two
+intervals are further apart than --spread and the ratio of the best rates
+agrees. Of hundreds some are by chance: measure those again. The exit status is
+1 if any ratio is worse. Ratios to other kernels of OpenBLAS, to weights in
+another format, and of fewer than six rounds are not compared.
 
 The directory given by --out receives
 

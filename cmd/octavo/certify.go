@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/octavo-fp8/octavo/cmd/internal/certify"
-	"github.com/octavo-fp8/octavo/cmd/internal/jsonout"
+	"github.com/octavo-fp8/octavo/cmd/internal/display"
 )
 
 const certifyLong = `Certify trains a small Llama for a few steps in many ways, and compares every
@@ -35,28 +35,29 @@ what is varied:
   order          the order in which gradients are added
   slices         tensor-parallel ranks with one slice each, as is usual
 
-The first seven are promised to change nothing, and so is batch with all recipes
-but tensor, whose scales other sequences change. Of the last three the first
-difference is shown, and is no failure. A part is the number of a sequence or
-shard; what is whole has part 0. Of ranks that have the same, the copy of most
-is right.
+Octavo promises that the first seven change no bit, nor does batch except with
+--recipe tensor, whose scales depend on the other sequences. For the last three
+the first difference is shown and is no failure. A part is the number of a
+sequence or shard; a whole has part 0. If copies of a tensor differ between
+ranks, the copy that most ranks have counts as right.
 
---layout proves one layout alone, against one rank that cuts the batch and the
-layers alike: data=2,tensor=2,zero=3. Its numbers are data, tensor, pipeline,
-chunks (interleaved stages), expert (of the data-parallel ranks), zero (stage),
-and what is computed: shards, micro and slices. --send says in which form what
-is sent, such as weight=e4m3-block; with --twin-sends the one rank rounds alike.
+--layout proves one layout, such as data=2,tensor=2,zero=3, against one rank
+that cuts batch and layers in the same way. Its numbers are data, tensor,
+pipeline, chunks (interleaved stages), expert (of the data-parallel ranks), zero
+(stage), and shards, micro and slices of the computation. --send sets the form
+of what is sent, such as weight=e4m3-block; with --twin-sends the one rank
+rounds in the same way.
 
---faults does faults to one of 8 data-parallel ranks, in runs with delayed
-scales, and says what finds them: the comparison with a run without the fault
-(twin), the comparison of ranks with each other (ranks), and sums over gradients
-before and after they were sent, which also tell what was divided by (sums).
+--faults injects faults into one of 8 data-parallel ranks, in runs with delayed
+scales, and says what finds them: comparison with a run without the fault
+(twin), comparison between ranks (ranks), and sums over gradients before and
+after they were sent, which also show a wrong divisor (sums).
 
-The exit status is 1 if bits differ that are promised to be the same, or with
---faults if one is not found by the twin in its step, or one is found where
-there is none. JSON has the keys equal, recipe, steps, seed, level and
-certificates (varied, to, reference, promised, steps, tensors, equal, first), or
-found, steps, seed, clean and faults (fault, twin, ranks, sums).`
+The exit status is 1 if bits differ that must be the same, or with --faults if
+the twin misses a fault in its step or finds one where there is none. JSON has
+the keys equal, recipe, steps, seed, level and certificates (varied, to,
+reference, promised, steps, tensors, equal, first), or found, steps, seed, clean
+and faults (fault, twin, ranks, sums).`
 
 const certifyExample = `  octavo certify
   octavo certify --recipe tensor --vary batch,micro-batches
@@ -94,12 +95,12 @@ func newCertifyCommand() *cobra.Command {
 	vary := &parsed[[]string]{&f.Vary, "", "LIST", parseVaried}
 	cmd.Flags().Var(oneOf{vary, certify.Varied()}, "vary",
 		"what is varied, with commas between (default all)")
-	cmd.Flags().StringVar(&f.layout, "layout", "", "prove this `LAYOUT` alone")
+	cmd.Flags().StringVar(&f.layout, "layout", "", "prove only this `LAYOUT`")
 	nameFlag(cmd, &f.model, "model", "model of --layout",
 		choice[certifiedModel]{"dense", certifyDense}, choice[certifiedModel]{"experts", certifyExperts})
 	cmd.Flags().StringVar(&f.send, "send", "", "`FORMS` in which --layout sends values")
-	cmd.Flags().BoolVar(&f.twinSends, "twin-sends", false, "the one rank rounds what --send sends, too")
-	cmd.Flags().BoolVar(&f.faults, "faults", false, "do faults to a rank and say what finds them")
+	cmd.Flags().BoolVar(&f.twinSends, "twin-sends", false, "the one rank rounds as --send does, too")
+	cmd.Flags().BoolVar(&f.faults, "faults", false, "inject faults into a rank and say what finds them")
 	jsonFlag(cmd, &f.asJSON)
 	return cmd
 }
@@ -170,23 +171,16 @@ func (f *certifyFlags) run(cmd *cobra.Command) error {
 	if f.Cut, err = f.cut(cmd); err != nil {
 		return err
 	}
-	ctx, stop := untilSignal(cmd)
-	defer stop()
-	bar := newDisplay(cmd)
-	f.Progress = bar
-	report, failure, err := f.certify(ctx)
-	bar.Finish()
-	switch {
-	case errors.Is(err, context.Canceled):
-		return stopped(ctx, "there is no certificate")
-	case err != nil:
+	var failure string
+	report, err := work(cmd, "there is no certificate", func(ctx context.Context, d *display.Display) (r certified, err error) {
+		f.Progress = d
+		r, failure, err = f.certify(ctx)
+		return r, err
+	})
+	if err != nil {
 		return err
 	}
-	write := report.WriteText
-	if f.asJSON {
-		write = func(w io.Writer) error { return jsonout.Print(w, report) }
-	}
-	if err := write(cmd.OutOrStdout()); err != nil {
+	if err := printResult(cmd, f.asJSON, report, report.WriteText); err != nil {
 		return err
 	}
 	if failure != "" {

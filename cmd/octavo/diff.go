@@ -20,34 +20,34 @@ vLLM, transformers, compressed-tensors, ModelOpt, gpt-oss and torchao store
 them. Tensors are matched by the names that they have in the model without
 quantization, and experts that gpt-oss stores transposed are transposed back.
 
-What is stored alike is compared by bytes first. Of the rest, values are
+Tensors of the same type are compared by bytes first. Of others the values are
 compared: decode(code) * scale, times or divided by the outer scale, rounded to
-float32. A is taken for what is right:
+float32. A is the reference:
 
-  differ   share of elements whose values are not the same; zeros of either
-           sign are, and so are two NaN
+  differ   share of elements with different values; zeros of either sign are
+           the same, and so are two NaN
   largest  the largest difference of finite values
   SQNR     A's energy over that of the differences, in decibels
 
-What differs most comes first: what is in one alone or cannot be compared, what
-is NaN or infinite in one alone, then the lowest SQNR. Where one side is in BF16
-or F16, values may be the same once they are rounded to that: FP8 under float32
-scales has values that BF16 has not.
+The worst come first: tensors that only one model has or that cannot be
+compared, then those that are NaN or infinite in only one, then those with the
+lowest SQNR. If one side is BF16 or F16, values may be the same once rounded to
+that type: FP8 under float32 scales has values that BF16 does not have.
 
-The exit status is 0 if all values are the same, 1 if not or if what was read is
-wrong, 2 if the command line is. --rounded, --sqnr and --largest allow more, for
-each tensor by itself; of the last two both count if both are given. They never
-allow other shapes, a NaN or infinity in one alone, or another scale of the
+The exit status is 0 if all values are the same, 1 if not or if the input is
+wrong, 2 if the command line is wrong. --rounded, --sqnr and --largest allow
+more, for each tensor by itself; if the last two are given, both must hold. They
+never allow other shapes, a NaN or infinity in only one, or another scale of the
 input.
 
-With --lossless it is proved of the codes in A, where B has them in other codes
-or types, that B's blocks could hold all values under scales that are powers of
-two, or the first block that cannot is named: MXFP4 in E4M3 blocks loses nothing
-if the scales in a block differ by 2^14 at most, and may beyond.
+--lossless proves, for the codes of A that B stores differently, that B's blocks
+can hold all values under scales that are powers of two, or names the first
+block that cannot. MXFP4 in E4M3 blocks loses nothing if the scales in a block
+differ by 2^14 at most, and may lose beyond.
 
-Weights of methods of quantization that are not read, such as GPTQ, AWQ and
-bitsandbytes, are the same if their bytes and quantization_config are, and
-otherwise not judged, which the exit status takes for a difference.
+Weights of quantization methods that octavo does not read, such as GPTQ, AWQ and
+bitsandbytes, are the same if their bytes and quantization_config are. Otherwise
+they are not judged, and the exit status counts them as different.
 
 JSON has the keys a and b (path, layout, tensors, notJudged), same, counts,
 outside (how many are not allowed), tensors (name, same, within, why, a and b:

@@ -25,10 +25,9 @@ Codes are not written to a terminal: redirect them to a file or a pipe.
 
 Libraries differ in what they make of values that do not fit, so each case has a
 flag: "saturate" gives the largest finite value, "nonfinite" and "propagate"
-give Inf where the format has one, NaN where it has not, and the largest value
-where it has neither. A format without NaN gives the largest value for it,
-unless --nan says zero. Stochastic rounding depends on --seed and on the
-position of a value in the input.`
+give Inf if the format has it, else NaN, else the largest value. A format
+without NaN gives the largest value for it, unless --nan says zero. Stochastic
+rounding depends on --seed and on the position of a value in the input.`
 
 // kindsHelp is what encode and decode say of formats.
 const kindsHelp = `               bits   max    smallest normal, subnormal   Inf   NaN
@@ -46,14 +45,13 @@ const kindsHelp = `               bits   max    smallest normal, subnormal   Inf
   e8m0         0-8-0  2^127  2^-127 (a scale)             no    FF
   ue4m3        0-4-3  448    2^-6   2^-9 (a scale)        no    7F
 
-and the formats of 3 to 8 bits that follow IEEE P3109 by their names there:
-binary4p2se has 4 bits, precision 2, signs, and infinities (extended; f is
-finite, u unsigned).
+and the formats of IEEE P3109 with 3 to 8 bits, by their names there:
+binary4p2se has 4 bits, precision 2, signs (u is unsigned) and infinities
+(extended; f is finite).
 
-A code of less than 8 bits lies in the low bits of its byte. With --packed codes
-lie side by side, the first in the lowest bits: two of 4 bits in a byte, the
-first in the low half, four of 6 bits in three bytes. They must fill whole
-bytes.`
+A code of fewer than 8 bits lies in the low bits of its byte. With --packed
+codes lie side by side, the first in the lowest bits: two of 4 bits in a byte,
+four of 6 bits in three bytes. They must fill whole bytes.`
 
 const encodeExample = `  octavo encode --format e4m3 < values.f32 > codes.e4m3
   octavo encode --format e5m2 --overflow nonfinite --inf propagate \

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/internal/tensorfile"
@@ -36,6 +37,32 @@ func (p *parsed[T]) Set(text string) error {
 	}
 	*p.value, p.text = value, text
 	return nil
+}
+
+// optionalFlag adds a flag of a value that is nil without it: one of some names, if there are
+// any.
+func optionalFlag[T any](cmd *cobra.Command, value **T, name, kind, usage string, parse func(string) (T, error), names ...string) {
+	pointer := func(text string) (*T, error) {
+		v, err := parse(text)
+		return &v, err
+	}
+	var flag pflag.Value = &parsed[*T]{value, "", kind, pointer}
+	if len(names) > 0 {
+		flag = oneOf{flag, names}
+	}
+	cmd.Flags().Var(flag, name, usage)
+}
+
+// flagNames returns the names of the flags that a function adds, but for some.
+func flagNames(add func(cmd *cobra.Command), except ...string) (names []string) {
+	cmd := new(cobra.Command)
+	add(cmd)
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if !slices.Contains(except, f.Name) {
+			names = append(names, f.Name)
+		}
+	})
+	return names
 }
 
 // choice is one of the names that a flag takes.
@@ -204,12 +231,14 @@ func markRequired(cmd *cobra.Command, names ...string) {
 	}
 }
 
-// oneFile is the Args of a command that takes one file.
-func oneFile(cmd *cobra.Command, args []string) error {
-	if len(args) != 1 {
-		return fmt.Errorf("want one file, there are %d arguments", len(args))
+// one is the Args of a command that takes one file, one model and so on.
+func one(what string) cobra.PositionalArgs {
+	return func(_ *cobra.Command, args []string) error {
+		if len(args) != 1 {
+			return fmt.Errorf("want one %s, there are %d arguments", what, len(args))
+		}
+		return nil
 	}
-	return nil
 }
 
 // noArguments is the Args of a command that takes none.

@@ -5,32 +5,29 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/octavo-fp8/octavo/cmd/internal/jsonout"
 	"github.com/octavo-fp8/octavo/cmd/internal/multiply"
 	"github.com/octavo-fp8/octavo/oracle/operands"
 	"github.com/octavo-fp8/octavo/safetensors"
 )
 
 const gemmLong = `Gemm multiplies two block-scaled matrices, C = A·Bᵀ with A [M, K] and
-B [N, K], adds a bias and an old C where asked to, and writes C [M, N] to a
-safetensors file as tensor c. It says what it did in two lines, or with --json
-as an object.
+B [N, K], adds a bias and an old C if asked to, and writes C [M, N] to a
+safetensors file as tensor c. It reports in two lines, or with --json as an
+object.
 
 ` + operandsHelp + `
 
-The sum is accumulated in float32 in one documented order, so its bits depend
-neither on the machine nor on --workers; the bias is added, then the old C, and
-the result is rounded once to the output type. Along K the larger extent of the
-blocks must be a multiple of the smaller or span all of K, and neither may be 1.
-A scale in F32 that is NaN, infinite or negative is refused (NaN in F8_E8M0 or
-F8_E4M3 makes its block NaN), and so are more than 2^24 results where K is 0.
-The first result that is NaN or infinite is named in a warning on standard
-error; the exit status is 0 all the same.
+Sums are float32 in one documented order, so that their bits depend neither on
+the machine nor on --workers. Then the bias is added, then the old C, and the
+result is rounded once to the output type. Along K the larger block extent must
+be a multiple of the smaller or span all of K, and neither may be 1. An F32
+scale that is NaN, infinite or negative is an error; NaN in F8_E8M0 or F8_E4M3
+makes its block NaN. If K is 0, more than 2^24 results are an error. A warning
+names the first result that is NaN or infinite; the exit status is still 0.
 
 JSON has the keys out (the file), bytes, type, m, n, k, a and b (name, format,
 shape, block, scaleFormat, outer), bias, accumulate, level, seconds and gflops
-(of the product, without reading and writing), nan and infinite (how many
-results are).`
+(of the product alone), nan and infinite (counts of results).`
 
 const gemmExample = `  octavo gemm layer.safetensors --a x --b w -o c.safetensors
   octavo gemm activations.safetensors weights.safetensors -o c.safetensors \
@@ -63,7 +60,7 @@ func newGemmCommand() *cobra.Command {
 	}
 	g.add(cmd)
 	outFlag(cmd, &g.out)
-	choiceFlag(cmd, &g.outType, "out-type", "type of the result, by default f32 or that of the old C",
+	choiceFlag(cmd, &g.outType, "out-type", "type of the result; with --accumulate that of the old C",
 		choice[safetensors.DType]{"f32", safetensors.F32},
 		choice[safetensors.DType]{"bf16", safetensors.BF16},
 		choice[safetensors.DType]{"f16", safetensors.F16})
@@ -97,11 +94,8 @@ func (g *gemmFlags) run(cmd *cobra.Command) error {
 	if first := r.NonFinite; first != nil {
 		warn(cmd.ErrOrStderr(), "tensor %q: element %d of shape %v is %v", first.Tensor, first.Index, []int{r.M, r.N}, first.Value)
 	}
-	switch {
-	case g.asJSON:
-		return jsonout.Print(cmd.OutOrStdout(), r)
-	case quiet(cmd):
+	if quiet(cmd) && !g.asJSON {
 		return nil
 	}
-	return r.WriteText(cmd.OutOrStdout())
+	return printResult(cmd, g.asJSON, r, r.WriteText)
 }

@@ -12,48 +12,46 @@ import (
 	"github.com/octavo-fp8/octavo/nn/generate"
 )
 
-const generateLong = `Generate continues prompts with a Hugging Face Llama, or a mixture of experts as
-DeepSeek-V3, in any layout that convert reads, on this machine's processors, and
-prints the text as it comes. Linear layers have their weights in FP8, and keys
-and values of the tokens so far lie in a cache in FP8. Each token is run through
-the model once.
+const generateLong = `Generate continues prompts with a Hugging Face Llama or a DeepSeek-V3, in any
+layout that convert reads, on this machine's processors, and prints the text as
+it comes. Weights of linear layers are FP8; a cache keeps keys and values of
+earlier tokens in FP8. Each token runs through the model once.
 
-A prompt is each --prompt, the text of --prompt-file, each line of --prompts, or
-standard input. Tokens are made of it, and text of tokens, by the tokenizer.json
-beside the model; one that octavo train --save wrote takes bytes. With --ids a
-prompt is whole numbers, and so is what is printed.
+Prompts are each --prompt, the text of --prompt-file, each line of --prompts, or
+standard input. The tokenizer.json beside the model turns text into tokens and
+back; that of octavo train --save takes bytes. With --ids prompts and output are
+token IDs.
 
-In --prompts lines of nothing but space are no prompts. If its name ends in
-.jsonl, a line is a JSON string, a list of tokens, or an object of which the
-"prompt" is one of these, and "tokens", "temperature", "topK", "topP" and "seed"
-say what is not as the flags have it.
+--prompts ignores blank lines. If its name ends in .jsonl, a line is a JSON
+string, a list of tokens, or an object whose "prompt" is one of these; its
+"tokens", "temperature", "topK", "topP" and "seed" override the flags.
 
-Several prompts are run together, --batch at once: a step, which reads the
-weights once, gives each one token. When one ends, the next begins. Texts come
-in the order of the prompts, each under a line that repeats the prompt: the
-first one that has not ended as it comes, others after it.
+--batch prompts run at once: a step reads the weights once and gives each prompt
+a token. When one ends, the next begins. Texts are printed in the order of the
+prompts, each under a line that repeats its prompt; the first text that has not
+ended is printed as it comes.
 
-A recipe is one of train's --recipe or a profile as in inspect, for the inputs
-and the weights of all linear layers but routers and head, which stay FP32; none
-multiplies weights in FP32 as they were loaded. The cache has a scale for each
-token and head, or k_scale and v_scale where the model has them. Attention
-multiplies the queries in BF16 with what is in the cache.
+A recipe is one of train's --recipe or a profile as in inspect. It applies to
+inputs and weights of all linear layers except routers and head, which stay
+FP32; none multiplies the loaded weights in FP32. The cache has a scale for each
+token and head, or the model's k_scale and v_scale. Attention multiplies BF16
+queries with the cache.
 
-The most likely token is taken, or with --temperature one at random: of the
---top-k most likely ones, and of those the fewest that have --top-p of the
-probability. The same seed gives the same tokens on every machine, of the same
-prompt twice in a batch, too. It ends at the model's end of a text
-(eos_token_id), after --tokens, or where the context is full. A prompt that is
-longer than the context is refused.
+Each token is the most likely one or, with --temperature, drawn at random from
+the --top-k most likely ones and, of those, the fewest that have --top-p of the
+probability. The same seed gives the same tokens on every machine, also for the
+same prompt twice in a batch. A text ends at the model's end of text
+(eos_token_id), after --tokens, or when the context is full. A prompt longer
+than the context is an error.
 
-A request's tokens and their probabilities, which --json has as logProbs, are
-the same bits alone and in any batch if each token's input has scales of its
-own: --batch-invariant refuses other recipes.
+A request's tokens and probabilities (logProbs in --json) are the same bits
+alone and in any batch if each token's input has scales of its own;
+--batch-invariant refuses other recipes.
 
-Then comes a line about speed, on standard error: prompts and what follows
-apart, and which share of the rate at which memory can be read was used. That is
-measured then, unless --quiet is given: all threads read 256 MiB nine times, of
-which the fastest counts.`
+The last line, on standard error, is the speed, of prompts and of what follows,
+and the share of the memory read rate that was used. Unless --quiet is given
+that rate is measured then: all threads read 256 MiB nine times, and the fastest
+counts.`
 
 const generateExample = `  octavo generate --model Llama-3.2-1B --prompt 'Once upon a time'
   octavo generate --model model --temperature 0.8 --top-p 0.9 --seed 7 < prompt

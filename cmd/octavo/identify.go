@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/octavo-fp8/octavo/cmd/internal/jsonout"
+	"github.com/octavo-fp8/octavo/cmd/internal/display"
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/oracle"
 	"github.com/octavo-fp8/octavo/oracle/identify"
@@ -16,14 +16,13 @@ import (
 
 const identifyLong = `Identify finds out how a kernel adds products. It works in three steps:
 
-  octavo identify -o PROBES writes operands, of products that each have a
-  purpose, to a safetensors file. The flags say what the kernel takes: FP8
-  operands of --format, or of B of --b-format, and of --k columns, with scales
-  by --a-block and --b-block, powers of two with --e8m0; or those of --nvfp4;
-  or numbers without scales in BF16, FP16 or TF32 with --float. With --old
-  there is an old C too, that the product is added to. MXFP8 is --e8m0 with
-  blocks of 1x32. MXFP6 and MXFP4 have too few values for probes of their own:
-  ask the instruction that takes them by MXFP8, or by --nvfp4.
+  octavo identify -o PROBES writes operands of several products, each with a
+  purpose, to a safetensors file. Flags say what the kernel takes: FP8 operands
+  of --format (--b-format for B) with --k columns and scales by --a-block and
+  --b-block, powers of two with --e8m0; or NVFP4 with --nvfp4; or BF16, FP16 or
+  TF32 without scales with --float. --old adds an old C to the product. MXFP8 is
+  --e8m0 with blocks of 1x32. MXFP6 and MXFP4 have too few values to probe with:
+  probe the instruction that takes them with MXFP8, or with --nvfp4.
 
   The kernel, on any GPU, computes C = A·Bᵀ of each: of order.a [M, K],
   order.b [N, K] and their scales order.a_scale_inv and order.b_scale_inv the
@@ -35,23 +34,23 @@ const identifyLong = `Identify finds out how a kernel adds products. It works in
   from a safetensors file or from a directory of order.npy and so on, and
   says what they tell.
 
-What is measured: how many products one step adds, which they are, how many
-fraction bits of them are kept and how the others are rounded, the bits of a
-step's result, whether the sum so far is one more term of a step, after how many
-products sums are promoted to others, the order of scales, and where an old C
-enters. All known GPU models, under every promotion and order of scales,
-octavo's own product, exact sums and float32 sums are compared with every
-answer; those that give all of them are what the kernel is. Where there are
-several, these probes cannot tell them apart. If no model does but a kernel of
-the measured parameters, hardware is described that there is no model of. The
-report says as well which neighbouring parameters the answers exclude.
+It measures how many products one step adds and which they are, how many of
+their fraction bits it keeps and how it rounds the others, the bits of a step's
+result, whether the sum so far is one more term of a step, after how many
+products sums are promoted, the order of scales, and where an old C enters. It
+compares every answer with all known GPU models under every promotion and order
+of scales, with octavo's own product, exact sums and float32 sums. The kernel is
+one that gives all answers; if several do, these probes cannot tell them apart.
+If no model does, but one made of the measured parameters does, the report
+describes hardware without a model. It also lists the neighbouring parameters
+that the answers exclude.
 
-octavo verify with the --model, --promote and --scale-order that were found
-demands the bits of whole products. A library may choose another kernel for
-other shapes: the answers speak of those that were asked.
+octavo verify with the --model, --promote and --scale-order found compares the
+bits of whole products. A library may choose another kernel for other shapes:
+the answers hold for the shapes of the probes.
 
-The exit status is 0 if a kernel was found, 1 if none was or if what was read is
-wrong, 2 if the command line is. JSON has the keys setup, type, measured,
+The exit status is 0 if a kernel was found, 1 if not or if the input is wrong, 2
+if the command line is wrong. JSON has the keys setup, type, measured,
 kernels and nearest (name, kernel, measured, differ, of), tried, described and
 neighbours (change, differ, of), as go doc octavo/oracle/identify Report says.`
 
@@ -162,23 +161,14 @@ func (f *identifyFlags) identify(cmd *cobra.Command, path string) error {
 	if err != nil {
 		return err
 	}
-	ctx, stop := untilSignal(cmd)
-	defer stop()
-	bar := newDisplay(cmd)
-	bar.Unit("kernels")
-	r, err := identify.Identify(ctx, p, answers, identify.Options{Progress: bar})
-	bar.Finish()
-	switch {
-	case errors.Is(err, context.Canceled):
-		return stopped(ctx, "nothing was found out")
-	case err != nil:
+	r, err := work(cmd, "nothing was found out", func(ctx context.Context, d *display.Display) (*identify.Report, error) {
+		d.Unit("kernels")
+		return identify.Identify(ctx, p, answers, identify.Options{Progress: d})
+	})
+	if err != nil {
 		return err
 	}
-	write := r.WriteText
-	if f.asJSON {
-		write = func(w io.Writer) error { return jsonout.Print(w, r) }
-	}
-	if err := write(cmd.OutOrStdout()); err != nil {
+	if err := printResult(cmd, f.asJSON, r, r.WriteText); err != nil {
 		return err
 	}
 	if len(r.Kernels) == 0 {

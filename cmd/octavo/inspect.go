@@ -18,21 +18,21 @@ import (
 )
 
 const inspectLong = `Inspect says what is in safetensors files and what FP8 would do to it. A
-directory stands for the files in it, not in those below, whose names end in
-.safetensors; several files are reported as one model, and one that is named
+directory stands for the files in it that end in .safetensors, without its
+subdirectories. Several files are reported as one model; a file that is named
 twice counts once.
 
-Codes are read with their scales as convert, diff and lint read them, whichever
-layout the configuration, names, types and shapes show, and as quantize writes
-them: what is said of them is of the dequantized values. Codes of which the
-scales are not known are decoded alone, and what is quantized by a method that
-is not read is named as not judged.
+Codes are read with their scales in the layout that configuration, names, types
+and shapes show, as by convert, diff and lint, or as quantize writes them; what
+is reported are the dequantized values. Codes whose scales are not known are
+decoded without scales. Tensors of a quantization method that octavo does not
+read are named as not judged.
 
-First come totals, and the recipes ranked for these files: each matrix of values
+First come totals, and the recipes ranked for these files. Each matrix of values
 (two or more dimensions: F64, F32, F16, BF16 or dequantized; never scales) is
-quantized under every recipe that is for --format but te-delayed, which needs
-the amax of earlier steps, in the block that the recipe's library gives to
-weights. These are the measures:
+quantized by every recipe for --format, in the block that the recipe's library
+uses for weights, except te-delayed, which needs the amax of earlier steps. The
+measures are
 
   lost   the share of values other than zero that are saturated, flushed to zero
          or made NaN or infinite by the scale
@@ -43,53 +43,51 @@ weights. These are the measures:
          hides what is lost of small values beside large ones, and nothing is
          ranked by it
 
-An error is the root of the energy (the sum of squares) of the difference over
-the energy of the values of that row or block; all are over finite values.
+An error is relative: the square root of the sum of squares of the differences
+over that of the values of the row or block, over finite values.
 
-The best recipe has the smallest share lost of the matrix of which it loses
-most, to 0.1%; where that is the same, the smallest error of any row, to 1%;
-then the smallest block error in its worst matrix, then in the median one, to
-0.1%; then the fewest bytes of scales. Recipes that are equal in all that are as
-good as each other, whichever stands first. One that makes finite values NaN or
-infinite comes after those that do not.
+Recipes are ranked by the share lost of the matrix that loses most, to 0.1%;
+then by the largest row error, to 1%; then by the block error of the worst
+matrix, then of the median one, to 0.1%; then by the bytes of scales. Recipes
+that are equal in all of these are equally good, whichever comes first. A recipe
+that makes finite values NaN or infinite comes after those that do not.
 
-Then comes a line for each tensor, with the measures under the best recipe, or
-that of --profile, and amax, the largest finite magnitude. Names are shortened
-to fit 80 columns, unless --wide: the parts before the last dots to their first
+Then comes a line for each tensor, with the measures under the best recipe or
+--profile, and amax, the largest finite magnitude. Names are shortened to fit 80
+columns, unless --wide is given: parts before the last dots to their first
 letters, then in the middle. The riskiest tensors come first:
 
   1. those with values that are NaN or infinite, the largest share first
   2. those with values that the recipe makes NaN or infinite
   3. those with values that saturate
-  4. those of whose values other than zero 1% or more are flushed, each by share
-  5. those with a row error, a block error or a crest of twice the median of all
-     matrices or more, the largest ratio first
+  4. those that flush 1% or more of their nonzero values, each by share
+  5. those with a row error, a block error or a crest of at least twice the
+     median of all matrices, the largest ratio first
   6. those that were not judged
   7. all others, matrices before the rest, the largest of these ratios first
 
-With --detail each tensor has a table of all recipes, with the smallest
-dequantization scale, instead of a line, and its range, log2 amax - log2
-smallest nonzero magnitude. Of codes (F8, F6 and F4) it has the shares that are
-zero and that are the largest, and shape and range of their scales. U8 with
-scales NAME_scale_inv are codes of the format that the metadata name as
-octavo.format.NAME or for the whole file as octavo.format, and scales of U8 are
-what they name as octavo.scale_format, e8m0 or ue4m3. Scales that are NaN or
-none are named.
+--detail prints a table of all recipes for each tensor, with the smallest
+dequantization scale, and its range, log2 amax - log2 smallest nonzero
+magnitude. For codes (F8, F6 and F4) it prints the shares of codes that are zero
+and that are the largest, and the shape and range of their scales. U8 with
+scales NAME_scale_inv are codes of the format that the metadata have as
+octavo.format.NAME or, for the whole file, octavo.format; scales of U8 have the
+format octavo.scale_format, e8m0 or ue4m3. Scales that are NaN or absent are
+named.
 
-With --json everything is one object, with the tensors in the order of their
-files unless --sort says otherwise. NaN and infinities are the strings "NaN",
-"+Inf" and "-Inf"; smallest is 0 where all values are 0, and rangeBits is then
-"NaN", as is the SQNR.
+--json prints one object, with the tensors in the order of their files unless
+--sort says otherwise. NaN and infinities are the strings "NaN", "+Inf" and
+"-Inf". If all values are 0, smallest is 0, and rangeBits and the SQNR are
+"NaN".
 
-With --html a page has the same with charts: the recipes, the errors of each
-tensor, and how many values there are in each power of two, of all matrices
-together and of the 12 riskiest, beside the range of the format. Its table has
-the first 1000 tensors. It is complete before anything is printed.
+--html writes a page with charts: the recipes, the errors of each tensor, and
+the number of values in each power of two, of all matrices and of the 12
+riskiest, beside the range of the format. Its table has the first 1000 tensors.
+The page is complete before anything is printed.
 
 Large tensors are read in strips, and twice if a recipe has one scale for a
-tensor. If a signal stops the command, the text and the page are of the
-tensors that were done, and say so; there is no JSON then, and nothing at all
-where no tensor was done.`
+tensor. If a signal stops the command, text and page report the tensors that
+were done, and say so; there is no JSON, and nothing at all if none was done.`
 
 const inspectExample = `  octavo inspect model.safetensors
   octavo inspect model/ --profile deepseek --top 20 --html inspect.html

@@ -21,10 +21,10 @@ shape, NaN, zero or reciprocal, modules that the configuration forgets, codes
 that no quantizer writes, and more. --rules lists all that it looks for, with
 reports of models that had it.
 
-DIR is a directory, whose index counts if it has one; or an index, or one file.
-Of a part of a model without config.json only what is in it is judged.
+The argument is a directory (its index counts if it has one), an index or one
+file. A part of a model without config.json is judged by what is in it.
 
-Each finding has the tensors, what was seen there, its consequence, the mend,
+Each finding has the tensors, what is wrong with them, its consequence, the fix,
 and the loaders that it concerns. Its severity is one of
 
   E  error    wrong numbers, or loading fails
@@ -32,20 +32,20 @@ and the loaders that it concerns. Its severity is one of
   I  info     to be tidied up
 
 The exit status is 1 if there is an error or a warning, so that a check before
-publishing fails; --fail-on error lets warnings pass, --fail-on info lets
-nothing pass, and --fail-on none fails only where there is nothing to check.
-What is known and meant is left out with --skip.
+publishing fails. --fail-on error lets warnings pass, --fail-on info lets
+nothing pass, and --fail-on none fails only if there is nothing to check. --skip
+leaves out a rule whose findings are intended.
 
-Methods of quantization that are not read, such as GPTQ, AWQ and bitsandbytes,
-are named as not judged, with the number of their tensors. For the exit status
-that is a warning.
+Quantization methods that octavo does not read, such as GPTQ, AWQ and
+bitsandbytes, are named as not judged, with the number of their tensors. For the
+exit status that is a warning.
 
-Scales are read, and codes of 8 bits, once, on all processors; codes of 4 bits
-only where scales are zero. --headers reads no data: it takes seconds for any
-model and leaves out the rules that --rules marks with a star.
+Lint reads scales and codes of 8 bits once, on all processors, and codes of 4
+bits only where scales are zero. --headers reads no data: it takes seconds for
+any model and leaves out the rules that --rules marks with a star.
 
-With --tensor-parallel blocks must not be cut where loaders split weights over
-that many devices.
+--tensor-parallel N checks that no block is cut where loaders split weights over
+N devices.
 
 With --json everything is one object, with all findings, or with --rules all
 rules. notJudged has method, declared, contradicted and tensors.`

@@ -14,14 +14,14 @@ import (
 
 const quantizeLong = `Quantize replaces the float matrices of a safetensors file by codes of eight
 bits or fewer and scales. A matrix is a tensor of two or more dimensions, F64,
-F32, F16 or BF16; its columns are the last dimension and its rows all others
-together. For NAME the output has
+F32, F16 or BF16. Its columns are the last dimension; all others are its rows.
+For a matrix NAME the output has
 
-  NAME            codes, of the same shape: F8_E4M3, F8_E5M2, F8_E4M3FNUZ,
-                  F8_E5M2FNUZ, F4 for e2m1, F6_E2M3 or F6_E3M2, side by side; U8
-                  for the formats that have no type
-  NAME_scale_inv  the grid of scales, [rows, columns] of blocks: F32, F8_E8M0
-                  for the mx profiles, or F8_E4M3 (UE4M3) for the nvfp4 ones
+  NAME            codes, of the same shape: F8_E4M3, F8_E5M2, F8_E4M3FNUZ or
+                  F8_E5M2FNUZ; F4 (e2m1), F6_E2M3 or F6_E3M2, packed; or U8 for
+                  formats without a type: metadata octavo.format.NAME names it
+  NAME_scale_inv  the scales of its blocks, [rows, columns]: F32, F8_E8M0 for mx
+                  profiles, F8_E4M3 (UE4M3) for nvfp4 profiles
 
 and for most nvfp4 profiles, in F32, one for the matrix or one for each row,
 
@@ -29,14 +29,16 @@ and for most nvfp4 profiles, in F32, one for the matrix or one for each row,
   NAME_outer_divisor  which they are divided by (compressed-tensors)
 
 Value = decode(code) * scale, times or divided by the outer scale. All other
-tensors are copied byte for byte, as is the metadata, to which octavo.profile,
-octavo.format, octavo.block and, where there are any, octavo.outer are added.
-Codes of formats that safetensors has no type for are U8; octavo.format.NAME
-says what they are. Large tensors are read in strips of whole rows of blocks,
-and twice if they have but one scale, or one outer scale.
+tensors are copied byte for byte. Metadata are copied too; octavo.profile,
+octavo.format, octavo.block and, with outer scales, octavo.outer are added.
 
-A profile is the arithmetic of a library's scales, and brings the block that the
-library gives to weights. Profiles:
+Of a directory every shard is quantized to a shard of the same name in the
+directory --out. The index is rewritten; configuration and tokenizer are copied
+as they are. octavo convert writes layouts, and a config.json, that loaders of
+FP8 read.
+
+A profile is the arithmetic by which a library chooses scales; it sets the block
+that the library uses for weights. Profiles:
 
 `
 
@@ -44,42 +46,40 @@ const quantizeNotes = `
 
 te-delayed is not among them: it needs the amax of earlier steps.
 
-A matrix of codes is an error, unless --only leaves it out, which copies it, or
-with --requantize: it is then decoded with its scales in
-NAME_scale_inv, each value the exact product of code and scale, and encoded anew
-as a matrix of F64 is, rounded once. New scales take the place of the old ones.
-Of what the first quantization lost nothing comes back. Where there is nothing
-to quantize that is an error too, and no file is written.
+A matrix of codes is an error, unless --only does not match it, which copies it,
+or --requantize is given. Then each value, the exact product of code and scale,
+is rounded once more, and new scales replace the old ones. What the first
+quantization lost stays lost. It is an error if there is nothing to quantize;
+then nothing is written.
 
-A NaN or infinity is quantized as the profile does it, and named in a warning on
-standard error. The summary counts bytes of tensor data, finite values too large
-for their scale (saturated), values that were not zero and became zero
-(flushed), and, if there are any, finite values that became NaN or infinite
-because their scale is; and it says of the tensors that lost most, those with
-the lowest signal-to-quantization-noise ratio (SQNR), how much. --detail lists
-all tensors, and so does --json. Its last line gives the bytes read, each
-counted once, the time from opening the input to having the output on disk, and
-the rate in 10^9 bytes a second.`
+NaN and infinities become what the profile makes of them; a warning on standard
+error names the first. The summary counts bytes of tensor data, finite values
+too large for their scale (saturated), nonzero values that became zero (flushed)
+and finite values that became NaN or infinite because their scale is. It lists
+the tensors with the lowest signal-to-quantization-noise ratio (SQNR); --detail
+and --json list all. The last line has the bytes read, each counted once, the
+time until the output was on disk, and the rate in 10^9 bytes a second.`
 
 const quantizeExample = `  octavo quantize model.safetensors -o model-fp8.safetensors --profile deepseek
   octavo quantize model.safetensors -o out.safetensors --profile te-block \
     --block 1x128 --format e5m2
   octavo quantize model.safetensors -o out.safetensors --profile mx-rceil \
     --format e2m1 --only 'mlp\..*_proj'
-  octavo quantize model.safetensors -o out.safetensors --profile nvfp4-te`
+  octavo quantize model.safetensors -o out.safetensors --profile nvfp4-te
+  octavo quantize Qwen3-8B -o Qwen3-8B-MXFP8 --profile mx-rceil`
 
 func newQuantizeCommand() *cobra.Command {
 	var o quantize.Options
 	var out string
 	var block tensor.Block
-	var asJSON, detail bool
+	var asJSON, detail, overwrite bool
 	top := 10
 	cmd := &cobra.Command{
-		Use:     "quantize IN.safetensors -o OUT.safetensors --profile NAME",
+		Use:     "quantize IN.safetensors|DIR -o OUT --profile NAME",
 		Short:   "Quantize the matrices of a checkpoint to FP8, FP6 or FP4",
 		Long:    quantizeLong + textout.Wrap(profileNames(), 78, "  ") + quantizeNotes,
 		Example: quantizeExample,
-		Args:    oneFile,
+		Args:    one("file or directory"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := sameFile(args[0], out); err != nil {
 				return err
@@ -99,7 +99,13 @@ func newQuantizeCommand() *cobra.Command {
 			bar := newDisplay(cmd)
 			bar.Unit(display.Bytes)
 			o.Progress = bar
-			summary, err := quantize.File(ctx, args[0], out, o)
+			var summary *quantize.Summary
+			var err error
+			if isDir(args[0]) {
+				summary, err = quantizeDir(ctx, cmd, args[0], out, o, overwrite)
+			} else {
+				summary, err = quantize.File(ctx, args[0], out, o)
+			}
 			bar.Finish()
 			if err != nil {
 				return unwritten(ctx, out, err)
@@ -117,7 +123,9 @@ func newQuantizeCommand() *cobra.Command {
 		},
 	}
 	outFlag(cmd, &out)
-	profileFlag(cmd, &o.Recipe.Profile, "arithmetic of the scales, one of the above (required)")
+	cmd.Flags().Lookup("out").Usage = "`FILE` to write, replaced if it exists; DIR for a directory (required)"
+	cmd.Flags().BoolVar(&overwrite, "overwrite", false, "of a directory: replace the model in --out")
+	profileFlag(cmd, &o.Recipe.Profile, "arithmetic of the scales; --help lists them (required)")
 	markRequired(cmd, "profile")
 	formatFlag(cmd, &o.Recipe.Format, "", "format of the codes (default the profile's: e4m3, or e2m1)")
 	blockFlag(cmd, &block, "block", "rows and columns that share a scale (default the profile's for weights)")

@@ -397,3 +397,78 @@ func TestQuantizeData(t *testing.T) {
 	fail(t, 1, "octavo: replace "+dir+": it is not a regular file: name another file with -o\n",
 		"quantize", kinds(t), "-o", dir, "--profile", "te-block")
 }
+
+// TestQuantizeDirectory quantizes a model of three shards, one of which has no matrix, and
+// compares each with what it becomes alone.
+func TestQuantizeDirectory(t *testing.T) {
+	dir, out := t.TempDir(), filepath.Join(t.TempDir(), "out")
+	shards := map[string]safetensors.Tensor{
+		"model-00001-of-00003.safetensors": filetest.F32("a", []int{2, 3}, 1, -2, 3, 448, 5, 6),
+		"model-00002-of-00003.safetensors": filetest.F32("norm", []int{2}, 1, 2),
+		"model-00003-of-00003.safetensors": filetest.F32("b", []int{3, 2}, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6),
+	}
+	weights := map[string]string{}
+	for name, x := range shards {
+		require.NoError(t, safetensors.WriteFile(filepath.Join(dir, name), []safetensors.Tensor{x}, nil))
+		weights[x.Name] = name
+	}
+	index, err := json.Marshal(map[string]any{"metadata": map[string]int{"total_size": 56}, "weight_map": weights})
+	require.NoError(t, err)
+	for name, text := range map[string]string{
+		"model.safetensors.index.json": string(index), "config.json": `{"a":1}`, "tokenizer.json": "{}", ".hidden.json": "x", "other.bin": "x", "certificate.json": "{}",
+	} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o666))
+	}
+	args := []string{"quantize", dir, "-o", out, "--profile", "te-current"}
+	var summary struct {
+		Quantized, Copied struct{ Tensors, BytesBefore, BytesAfter int }
+		Elements          int
+		Tensors           []struct{ Name string }
+		NonFinite         []any
+	}
+	require.NoError(t, json.Unmarshal([]byte(succeed(t, append(args, "--json")...)), &summary))
+	require.Equal(t, []int{2, 48, 20, 1, 8, 8, 12, 2}, []int{
+		summary.Quantized.Tensors, summary.Quantized.BytesBefore, summary.Quantized.BytesAfter,
+		summary.Copied.Tensors, summary.Copied.BytesBefore, summary.Copied.BytesAfter, summary.Elements, len(summary.Tensors),
+	})
+	require.Equal(t, []any{}, summary.NonFinite)
+	entries, err := os.ReadDir(out)
+	require.NoError(t, err)
+	var names []string
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	require.Equal(t, append(slices.Sorted(maps.Keys(shards)), "model.safetensors.index.json", "octavo-run.json", "tokenizer.json"), names[1:])
+	require.Equal(t, "config.json", names[0])
+
+	var got struct {
+		Metadata struct {
+			Size int `json:"total_size"`
+		}
+		Map map[string]string `json:"weight_map"`
+	}
+	written, err := os.ReadFile(filepath.Join(out, "model.safetensors.index.json"))
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal(written, &got))
+	require.Equal(t, 28, got.Metadata.Size)
+	require.Equal(t, map[string]string{
+		"a": weights["a"], "a_scale_inv": weights["a"], "norm": weights["norm"], "b": weights["b"], "b_scale_inv": weights["b"],
+	}, got.Map)
+	for _, tensor := range []string{"a", "b"} {
+		alone := filetest.Output(t)
+		succeed(t, "quantize", filepath.Join(dir, weights[tensor]), "-o", alone, "--profile", "te-current")
+		want, err := os.ReadFile(alone)
+		require.NoError(t, err)
+		file, err := os.ReadFile(filepath.Join(out, weights[tensor]))
+		require.NoError(t, err)
+		require.Equal(t, want, file)
+	}
+	norm := filetest.Open(t, filepath.Join(out, weights["norm"]))
+	require.Equal(t, filetest.Bytes(t, filetest.Open(t, filepath.Join(dir, weights["norm"])), "norm"), filetest.Bytes(t, norm, "norm"))
+	require.Empty(t, norm.Metadata())
+
+	fail(t, 2, "it holds a run already", args...)
+	succeed(t, append(args, "--overwrite")...)
+	fail(t, 1, "there is no float matrix to quantize", "quantize", dir, "-o", filepath.Join(t.TempDir(), "x"), "--profile", "te-current", "--only", "none")
+	fail(t, 2, "are the same file", "quantize", dir, "-o", dir, "--profile", "te-current")
+}

@@ -40,7 +40,7 @@ func TestReplay(t *testing.T) {
 		"octavo-run.json"}, entriesOf(t, dir))
 
 	fail(t, 1, "name a directory that octavo train --landing wrote", "replay", filepath.Join(dir, "no"))
-	fail(t, 2, "want one directory, and have 0", "replay")
+	fail(t, 2, "want one directory, there are 0 arguments", "replay")
 	require.NoError(t, os.Truncate(filepath.Join(dir, "operator.safetensors"), 20))
 	fail(t, 1, "copy the bundle again", "replay", dir)
 

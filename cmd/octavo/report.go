@@ -20,17 +20,16 @@ const reportLong = `Report puts several runs of octavo train and octavo lab side
 is the directory of a run, or one with such directories in it, which stands for
 them all.
 
-Of train it prints for each run the steps done, the final losses of FP32 and of
-FP8, or what else the recipe multiplies in, the gap between them and between the
-held-out losses, spikes, skipped steps and the time, the verdict on the health
-of the operands, and in which options the runs differ. JSON calls them all fp8.
-Of lab it prints for each experiment and run how many of the goals that were
-judged were met, and where several runs did the same experiment, what became of
-each goal.
+For each run of train it prints the steps done, the final losses of FP32 and FP8
+(or of what the recipe multiplies in; JSON always says fp8), the gap between
+them and between the held-out losses, spikes, skipped steps, the time, the
+verdict on the health of the operands, and the options in which runs differ. For
+each experiment and run of lab it prints how many of the judged goals were met
+and, if several runs did the same experiment, the outcome of each goal.
 
-The page that -o names has the same, the curves of all runs over each other, and
-links to the runs' own pages, which work as long as it stays where it is. FP32
-is drawn once for all runs that have the same FP32 curve.
+-o writes a page with the same, the curves of all runs in one chart, and links
+to the runs' own pages, which work while the page stays where it is. Runs with
+the same FP32 curve share one line for it.
 
 Runs of different lengths, and runs that were stopped, can be compared. It is an
 error if a directory holds no run or a broken one; then nothing is written.`

@@ -2,7 +2,6 @@ package main
 
 import (
 	"io"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -10,36 +9,44 @@ import (
 	"github.com/octavo-fp8/octavo/internal/cpu"
 )
 
-const rootLong = `Octavo converts numbers to and from 8-bit floating point, quantizes the weights
-of a checkpoint, multiplies block-scaled matrices, and says what FP8 would do to
-a tensor. It checks whether the product that a GPU kernel computed is right, and
-where it is not. It trains a small model in FP8 beside the same one in FP32,
-tests what has been claimed of FP8 training, compares such runs, measures how
-fast this machine is, tests the machine's own kernels, and writes conformance
-vectors for other implementations.
+// rootBrief is what octavo is, in two lines, and rootMore what to type next.
+const (
+	rootBrief = `Octavo quantizes models to 8-bit floating point and fewer bits, judges kernels,
+and trains and measures in FP8. Results are the same bits on every machine.
+`
+	rootMore = `octavo demo DIR writes small files to try commands on. octavo COMMAND -h prints
+one screen about a command, octavo COMMAND --help everything.
+`
+)
+
+const rootLong = `Octavo works with 8-bit floating point. It quantizes, converts, compares and
+checks the weights of models, and says what FP8 costs them. It says whether what
+a GPU kernel computed is right, and where it is not. It trains small models in
+FP8 beside the same ones in FP32. It measures and tests this machine's kernels,
+and writes conformance vectors for other implementations.
 
 Results are the same bits on every machine and for any number of threads.
 Checkpoints are safetensors files. A file is written under another name and
-renamed when it is complete, so that it is never there in part; one that it
-replaces passes on its permissions, and a link to it stays a link.
+renamed when it is complete, so that no file is ever half written. It has the
+permissions of the file that it replaces, and a link to that file stays a link.
 
-What takes longer than a second shows how far it is, how fast it goes and how
-long it will yet take on standard error: with a bar on a terminal, with a line
-every ten seconds elsewhere. --progress chooses; --quiet leaves out that and
-notes about what was done.
+What takes longer than a second reports progress on standard error: how far it
+is, how fast, and how long it will still take. A terminal gets a bar, anything
+else a line every ten seconds. --progress chooses; --quiet turns off progress
+and notes.
 
-Ctrl-C (SIGINT), SIGTERM and SIGHUP stop every command in good order: what is
-incomplete is removed, what there is is written, and a line says what that is.
-The exit status is then 130, 143 or 129. Signals that were ignored from the
-start, as nohup has it, stay ignored. A second one, a second or more later, ends
-the command at once.
+Ctrl-C (SIGINT), SIGTERM and SIGHUP stop every command in good order: it removes
+what is incomplete, writes what there is, and says so in a line. The exit status
+is then 130, 143 or 129. A second signal, a second or more later, ends the
+command at once. Signals that are ignored from the start, as with nohup, stay
+ignored.
 
-A reader may close standard output early, as head does. That is no error, and
-the files that were asked for are still written.
+If the reader of standard output closes it, as head does, that is no error: the
+command still writes the files that it was asked for.
 
-An error is one line on standard error. The exit status is 0; or 1 if a file is
-wrong or cannot be read or written, or if what was tested has failed; or 2 if
-the command line is wrong; or 3 if a verdict is undecided.`
+An error is one line on standard error. The exit status is 0 on success, 1 if a
+file is wrong or cannot be read or written or if a test failed, 2 if the command
+line is wrong, and 3 if a verdict is undecided.`
 
 const rootExample = `  octavo inspect model.safetensors
   octavo quantize model.safetensors -o model-fp8.safetensors --profile deepseek
@@ -63,47 +70,50 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 
 func newRoot() *cobra.Command {
 	root := &cobra.Command{
-		Use:           "octavo",
-		Short:         "8-bit floating point: convert, quantize, multiply, inspect, train, lab, bench",
+		Use:           "octavo COMMAND",
+		Short:         "8-bit floating point: convert, judge, train, measure",
 		Long:          rootLong,
 		Example:       rootExample,
 		Args:          noCommand,
-		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
+	root.RunE = func(cmd *cobra.Command, _ []string) error {
+		_, err := io.WriteString(cmd.OutOrStdout(), briefHelp(cmd))
+		return err
+	}
 	root.DisableFlagsInUseLine = true
-	root.SetHelpCommand(newHelpCommand())
-	root.AddCommand(
-		newEncodeCommand(),
-		newDecodeCommand(),
-		newQuantizeCommand(),
-		newConvertCommand(),
-		newGemmCommand(),
-		newVerifyCommand(),
-		newIdentifyCommand(),
-		newAuditCommand(),
-		newInspectCommand(),
-		newDiffCommand(),
-		newLintCommand(),
-		newEvaluateCommand(),
-		newGenerateCommand(),
-		newTrainCommand(),
-		newReplayCommand(),
-		newLabCommand(),
-		newReportCommand(),
-		newBenchCommand(benchSuites{bench.NewSuite, bench.NewPeerSuite}),
-		newServeCommand(),
-		newPlanCommand(),
-		newCertifyCommand(),
-		newSelftestCommand(),
-		newVectorsCommand(),
-		newDemoCommand(),
-		newVersionCommand(),
-	)
+	for _, group := range []struct {
+		title    string
+		commands []*cobra.Command
+	}{
+		{"Checkpoints", []*cobra.Command{
+			newConvertCommand(), newDiffCommand(), newEvaluateCommand(), newGenerateCommand(),
+			newInspectCommand(), newLintCommand(), newQuantizeCommand(),
+		}},
+		{"Kernels", []*cobra.Command{newAuditCommand(), newIdentifyCommand(), newVerifyCommand()}},
+		{"Training", []*cobra.Command{
+			newCertifyCommand(), newLabCommand(), newPlanCommand(), newReportCommand(), newTrainCommand(),
+		}},
+		{"This machine", []*cobra.Command{
+			newBenchCommand(benchSuites{bench.NewSuite, bench.NewPeerSuite}), newSelftestCommand(), newVersionCommand(),
+		}},
+		{"Low level", []*cobra.Command{
+			newDecodeCommand(), newEncodeCommand(), newGemmCommand(), newServeCommand(), newVectorsCommand(),
+		}},
+	} {
+		root.AddGroup(&cobra.Group{ID: group.title, Title: group.title})
+		for _, c := range group.commands {
+			c.GroupID = group.title
+		}
+		root.AddCommand(group.commands...)
+	}
+	replay := newReplayCommand() // its name before it was a part of train
+	replay.Hidden = true
+	root.AddCommand(newDemoCommand(), replay)
+	addHelp(root)
 	addProgressFlags(root)
 	addVersionFlag(root)
-	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages", ".FlagUsagesWrapped 80"))
 	markUsageErrors(root)
 	return root
 }
@@ -126,23 +136,5 @@ func markUsageErrors(c *cobra.Command) {
 	}
 	for _, child := range c.Commands() {
 		markUsageErrors(child)
-	}
-}
-
-func newHelpCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "help [COMMAND]",
-		Short: "Say what a command does",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			topic, rest, err := cmd.Root().Find(args)
-			if err != nil {
-				return usageError{err}
-			}
-			if err := noCommand(topic, rest); err != nil {
-				return err
-			}
-			topic.InitDefaultHelpFlag()
-			return topic.Help()
-		},
 	}
 }

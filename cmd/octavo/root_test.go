@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -11,18 +12,46 @@ import (
 	"github.com/octavo-fp8/octavo/safetensors"
 )
 
-func TestRootListsCommands(t *testing.T) {
-	help := succeed(t)
-	for _, c := range newRoot().Commands() {
-		require.Contains(t, help, c.Name())
+// TestRootGroups checks that the root's screen has two lines of what octavo is, and every
+// command that is not hidden under its group or in the last lines.
+func TestRootGroups(t *testing.T) {
+	brief := succeed(t)
+	require.Equal(t, brief, succeed(t, "-h"))
+	groups := strings.Split(brief, "\n\n")
+	require.Equal(t, 2, strings.Count(groups[0], "\n")+1)
+	for i, group := range map[int]string{
+		1: "Checkpoints: convert diff evaluate generate inspect lint quantize",
+		2: "Kernels: audit identify verify",
+		3: "Training: certify lab plan report train",
+		4: "This machine: bench selftest version",
+		5: "Low level: decode encode gemm serve vectors",
+	} {
+		title, names, _ := strings.Cut(groups[i], ":\n")
+		title += ":"
+		for line := range strings.Lines(names) {
+			title += " " + strings.Fields(line)[0]
+		}
+		require.Equal(t, group, title)
 	}
-	require.Equal(t, help, succeed(t, "--help"))
-	require.Equal(t, help, succeed(t, "help"))
+	require.Len(t, groups, 7)
+	require.Contains(t, groups[6], "octavo demo")
+	full := succeed(t, "--help")
+	require.Equal(t, full, succeed(t, "help"))
+	require.Contains(t, full, strings.Join(groups[1:6], "\n\n"))
+	require.Contains(t, full, "The exit status is 0")
+}
+
+// TestOldNames checks that commands that moved are still found where they were, and are not
+// listed there.
+func TestOldNames(t *testing.T) {
+	require.Equal(t, succeed(t, "train", "replay", "--help"), strings.Replace(succeed(t, "replay", "--help"), "  octavo replay DIR", "  octavo train replay DIR", 1))
+	require.NotContains(t, succeed(t, "--help"), "replay")
+	require.Contains(t, succeed(t, "train", "-h"), "\n  replay ")
 }
 
 func TestHelp(t *testing.T) {
 	for _, c := range newRoot().Commands() {
-		if c.Name() == "help" {
+		if c.Name() == "help" || c.Hidden {
 			continue
 		}
 		t.Run(c.Name(), func(t *testing.T) {
@@ -87,14 +116,16 @@ func TestFilesThatAreNone(t *testing.T) {
 	fail(t, 1, "want a complete safetensors file", "inspect", text)
 	fail(t, 1, "octavo: "+dir+": it has no index and no .safetensors file", "inspect", dir)
 	quantize := []string{"quantize", "-o", filetest.Output(t), "--profile", "te-block"}
-	fail(t, 2, "want one file, there are 0 arguments", quantize...)
-	fail(t, 2, "want one file, there are 2 arguments", append(quantize, absent, text)...)
+	fail(t, 2, "want one file or directory, there are 0 arguments", quantize...)
+	fail(t, 2, "want one file or directory, there are 2 arguments", append(quantize, absent, text)...)
+	fail(t, 1, "octavo: "+dir+": it has no index and no .safetensors file", append(quantize, dir)...)
 	for _, args := range [][]string{
 		quantize,
 		{"gemm", "-o", filetest.Output(t), "--a", "a", "--a-scales", "s", "--a-block", "row", "--b", "b", "--b-scales", "t", "--b-block", "row"},
 	} {
 		fail(t, 1, "octavo: open "+absent+": no such file or directory: name a safetensors file", append(args, absent)...)
 		fail(t, 1, "want a complete safetensors file", append(args, text)...)
-		fail(t, 1, "open "+dir+": it is a directory, not a regular file: name a safetensors file", append(args, dir)...)
 	}
+	gemm := []string{"gemm", dir, "-o", filetest.Output(t), "--a", "a", "--a-scales", "s", "--a-block", "row", "--b", "b", "--b-scales", "t", "--b-block", "row"}
+	fail(t, 1, "open "+dir+": it is a directory, not a regular file: name a safetensors file", gemm...)
 }

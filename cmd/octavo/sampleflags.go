@@ -23,12 +23,12 @@ const defaultSample = 1 << 16
 
 func (s *sampleFlags) add(cmd *cobra.Command) {
 	f := cmd.Flags()
-	wholeFlag(cmd, &s.elements, 0, math.MaxInt32, "sample", "look at some `N` elements of C at random, in place of all")
+	wholeFlag(cmd, &s.elements, 0, math.MaxInt32, "sample", "judge `N` elements of C at random, not all")
 	f.Lookup("sample").NoOptDefVal = strconv.Itoa(defaultSample)
-	f.IntSliceVar(&s.Rows, "sample-rows", nil, "`ROWS` of C to look at whole, such as 0,17")
-	f.IntSliceVar(&s.Cols, "sample-cols", nil, "`COLUMNS` of C to look at whole")
-	f.Var(&parsed[[]judge.Tile]{&s.Tiles, "", "TILES", parseTiles}, "sample-tiles", "parts of C to look at whole, such as 128x128+0+3968,\nheight x width + row + column of the first element")
-	seedFlag(cmd, &s.Seed, "of the sample")
+	f.IntSliceVar(&s.Rows, "sample-rows", nil, "`ROWS` of C to judge whole, such as 0,17")
+	f.IntSliceVar(&s.Cols, "sample-cols", nil, "`COLUMNS` of C to judge whole")
+	f.Var(&parsed[[]judge.Tile]{&s.Tiles, "", "TILES", parseTiles}, "sample-tiles", "parts of C to judge whole, such as 128x128+0+3968: height x width + row + column of the first element")
+	seedFlag(cmd, &s.Seed, "seed of the sample")
 }
 
 // sample returns the sample, or nil if all of C is to be looked at.

@@ -4,13 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/octavo-fp8/octavo/cmd/internal/jsonout"
 	"github.com/octavo-fp8/octavo/cmd/internal/selftest"
 )
 
@@ -24,28 +22,28 @@ alignment and length, with guards behind the results. Plain Go is run twice and
 compared with itself. It is a preflight check for a machine whose processor,
 memory or build is suspect.
 
-It stops at the first wrong bit and says in which check, level, result and place
-it is, what was got and wanted, and the seed: octavo selftest with that --seed
-begins with the same case. Without a fault it goes on until --time is over, and
-in any case for one round of all checks at all levels. The environment variable
-OCTAVO_LEVEL does not matter to it.
+It stops at the first wrong bit and prints its check, level, result and place,
+the value computed, the right one, and the seed: octavo selftest with that
+--seed begins with the same case. Without a fault it runs until --time is over,
+but at least one round of all checks at all levels. It ignores the environment
+variable OCTAVO_LEVEL.
 
 --burst and --for stress the machine with what a training run does instead:
 products under eleven recipes, grouped products, attention, casts to every
 format, quantization, SwiGLU and norms, at every level. Operands are small
 integers times powers of two, so that every sum on the way is exact in float32
 and the right result follows from integer arithmetic, whatever the order of
-additions; besides, results on ordinary numbers have the bits that octavo
-defines. --burst runs large operands three times, --for new ones until the time
-is over. Both stop at the first wrong element and say in which operator, level,
-repetition and place it is.
+additions. Results on ordinary numbers are also compared with the bits that
+octavo defines. --burst runs large operands three times, --for new ones until
+the time is over. Both stop at the first wrong element and print its operator,
+level, repetition and place.
 
---export writes operands that suit GPUs, what is right and a script that runs
+--export writes operands for GPUs, the right results, and a script that runs
 them through PyTorch and prints such a verdict: python selftest_torch.py >
-verdict.json. --check reads a verdict, of the script or of --json, compares its
-checksums with those that follow from its seed, and says what it says.
+verdict.json. --check reads a verdict of the script or of --json, compares its
+checksums with those that follow from its seed, and prints it.
 
-The exit status is 0 if all bits agree and 1 if not, or if a verdict that is
+The exit status is 0 if all bits agree, and 1 if not or if a verdict that is
 checked is not "pass". JSON has the keys pass, levels, refused (by the system),
 processors, seed, seconds, checks (name, cases, bytes) and, after a wrong bit,
 fault (check, level, seed, what, place, want, got). That of --burst, --for and
@@ -126,11 +124,7 @@ func (f *selftestFlags) run(cmd *cobra.Command) error {
 // reportSelftest writes the result, and returns an error if there was a fault or
 // if the test ended early.
 func reportSelftest(ctx context.Context, cmd *cobra.Command, r *selftest.Result, asJSON bool) error {
-	write := r.WriteText
-	if asJSON {
-		write = func(w io.Writer) error { return jsonout.Print(w, r) }
-	}
-	if err := write(cmd.OutOrStdout()); err != nil {
+	if err := printResult(cmd, asJSON, r, r.WriteText); err != nil {
 		return err
 	}
 	switch {

@@ -3,11 +3,9 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
 
 	"github.com/spf13/cobra"
 
-	"github.com/octavo-fp8/octavo/cmd/internal/jsonout"
 	"github.com/octavo-fp8/octavo/cmd/internal/outdir"
 	"github.com/octavo-fp8/octavo/cmd/internal/selftest/pack"
 	"github.com/octavo-fp8/octavo/internal/inputfile"
@@ -31,11 +29,7 @@ func (f *selftestFlags) runPack(cmd *cobra.Command) error {
 
 // reportPack writes a verdict, and returns an error unless it is that all is right.
 func reportPack(ctx context.Context, cmd *cobra.Command, v *pack.Verdict, asJSON bool) error {
-	write := v.WriteText
-	if asJSON {
-		write = func(w io.Writer) error { return jsonout.Print(w, v) }
-	}
-	if err := write(cmd.OutOrStdout()); err != nil {
+	if err := printResult(cmd, asJSON, v, v.WriteText); err != nil {
 		return err
 	}
 	switch {

@@ -14,17 +14,17 @@ import (
 
 const serveLong = `Serve answers requests of another program, which writes them to standard input
 and reads the answers from standard output: it checks products of kernels,
-multiplies, encodes, decodes, quantizes and makes operands of tests. So a
-thousand small checks cost one start of the command. The Python package octavo,
-in the folder python of the repository, is such a program; octavo.check in a
-test of pytest is what octavo verify is on the command line.
+multiplies, encodes, decodes, quantizes and makes operands for tests. A thousand
+small checks thus cost one start of the command. The Python package octavo, in
+the folder python of the repository, uses it: octavo.check in a pytest test does
+what octavo verify does on the command line.
 
 Serve opens no file and no socket. It answers one request at a time and ends
-when its input does, with what it is at. go doc
+after its input does, with the request in progress. go doc
 octavo/cmd/internal/serve describes the protocol: frames of a length-prefixed
-JSON header and a safetensors file, which begin with a greeting that has the
-version. What is wrong with a request is its answer. If the input is no frame,
-serve says so in a frame and on standard error, and the exit status is 1.`
+JSON header and a safetensors file; the first is a greeting with the version. A
+wrong request is answered with the error. If the input is not a frame, serve
+says so in a frame and on standard error, and the exit status is 1.`
 
 const serveExample = `  octavo serve < /dev/null > greeting
   python3 -c 'import octavo; print(octavo.encode([1.5]))'`

@@ -16,45 +16,43 @@ import (
 	"github.com/octavo-fp8/octavo/swiglu"
 )
 
-const trainLong = `Train trains the same small byte-level Llama twice, in FP32 and in FP8, step by
-step side by side: from the same weights, on the same batches of text. In FP8
-the linear layers of attention and MLP multiply in FP8, forward and backward;
-embedding, norms, attention scores, softmax and output head stay FP32 in both,
-and so do the master weights.
+const trainLong = `Train trains the same small byte-level Llama twice, in FP32 and in FP8, from the
+same weights, on the same batches of text, step by step. In the FP8 model the
+linear layers of attention and MLP multiply in FP8, forward and backward.
+Embedding, norms, attention scores, softmax, output head and master weights are
+FP32 in both.
 
---model moe takes a mixture of experts in place of the Llama: latent attention,
-and behind a dense first layer a shared expert and 2 of 8 others for each token,
-balanced by biases, as in DeepSeek-V3. The result says what share of the tokens
-each expert of both models had; the table has a line for each projection of each
-expert, the page and JSON a row for each expert with amax and what was lost.
+--model moe trains a mixture of experts as in DeepSeek-V3: latent attention, a
+dense first layer, then a shared expert and 2 of 8 others for each token,
+balanced by biases. The result has the share of tokens of each expert; the table
+has a line for each projection of each expert, page and JSON a row for each
+expert with its amax and loss.
 
---recipe takes a published recipe, those with four bits among them: mxfp8,
-mxfp4, nvfp4 (E2M1 in blocks of 16, and of 16x16 for weights; a random Hadamard
-transform of the operands of the weight gradient; gradients rounded at random;
-the last of the layers, but never all, in BF16) and nvfp4-4over6; and
-deepseek-v3, which is DeepSeek-V3's as it is: activations kept as FP8 tiles of
-1x128 and quantized anew along tokens for the weight gradient, that of
-attention's output in E5M6, moments in BF16, some scales powers of two; fp8 has
-its formats and blocks alone. --without leaves parts out. FP8 stands for all of
-them here, and in the keys of CSV, JSON and metrics; tables and charts have
-their names.
+--recipe is a published recipe: mxfp8; with four bits mxfp4, nvfp4 (E2M1 in
+blocks of 16, and of 16x16 for weights; a random Hadamard transform of the
+operands of the weight gradient; gradients rounded at random; the last layers,
+but never all, in BF16) and nvfp4-4over6; deepseek-v3 as published: activations
+kept as FP8 tiles of 1x128 and quantized again along tokens for the weight
+gradient, that of attention's output in E5M6, moments in BF16, some scales
+powers of two; or fp8, which has only its formats and blocks. --without leaves
+parts out. FP8 stands for all recipes here and in the keys of CSV, JSON and
+metrics; tables and charts have the recipe's name.
 
 The text is the source of the Go standard library, which the go command finds,
-or any file. Its end is held out, to judge both models on what they have not
-seen. The vocabulary is the 256 bytes. A batch has at most 2^20 of them.
+or any file. Its end is held out to judge both models on text that they have not
+seen. The vocabulary is the 256 bytes. A batch has at most 2^20 bytes.
 
---activation-budget 30% has both models keep no more of their activations than
-that share of what all of them take in FP32, the memory in which layers take
-turns included: what else the backward pass reads is computed again, or kept in
-FP8 where that is what it multiplies. The policies with the fewest operations
-are searched for and printed. Results have the same bits.
+--activation-budget 30% limits the activations that each model keeps to that
+share of all of them in FP32, workspace of the layers included. The backward
+pass computes the rest again, or reads FP8 where it multiplies FP8. Train
+searches for the policies with the fewest operations and prints them. Results
+have the same bits.
 
-At the end a table compares the losses, in nats per byte, and lists for each FP8
-layer the largest magnitude (amax) of its inputs, weights and gradients, and
-what share of those values was too large for FP8 (sat) or became zero though it
-was not (zero). A run writes into a directory of its own, the first of
-octavo-train, octavo-train-2, ... that is absent or empty, or the one given by
--o:
+At the end a table compares the losses, in nats per byte. For each FP8 layer it
+lists the largest magnitude (amax) of inputs, weights and gradients, and the
+share of values that were too large for FP8 (sat) or that were nonzero and
+became zero (zero). A run writes into a directory of its own: -o, or the first
+of octavo-train, octavo-train-2, ... that is absent or empty:
 
   index.html       the tables and plots on one page
   curves.csv       losses and gradient norms of every step
@@ -65,49 +63,45 @@ octavo-train, octavo-train-2, ... that is absent or empty, or the one given by
   loss.svg, .png   the curves of the losses as pictures
   octavo-run.json  the list of these files
 
-They appear together when the run ends. A run in -o is replaced with --overwrite
-only, and then when the new one ends; files that are of no run are never
-touched.
+They appear together when the run ends. Only --overwrite replaces a run in -o,
+when the new one ends. Files of no run are never touched.
 
---save writes one of both models at the end, the FP32 one unless --save-model
-fp8 asks for the other, as transformers writes a Llama, or with --model moe a
-DeepSeek-V3: config.json, model.safetensors with the FP32 master weights, and a
-tokenizer.json to which tokens are bytes. octavo convert, evaluate, generate and
-lint take its directory.
-Smooth-SwiGLU is no part of it: that is how activations are quantized, and
-weights are the same without. Of a run that breaks down no model is written; one
-that is stopped writes what there is, and with --resume and --save again the
-whole one in its place.
+--save writes the FP32 model, or with --save-model fp8 the other one, at the
+end, as transformers writes a Llama or, with --model moe, a DeepSeek-V3:
+config.json, model.safetensors with the FP32 master weights, and a
+tokenizer.json whose tokens are bytes. octavo convert, evaluate, generate and
+lint read it. Smooth-SwiGLU is not saved: it only changes how activations are
+quantized. A run that breaks down writes no model. A run that is stopped writes
+the model so far; --resume with --save replaces it by the finished one.
 
-The verdict on health is of what each operand of the FP8 model lost in every
-step, whatever --telemetry-every is. An operand is suspect of which 1 % of the
-values saturated in a step, or 10 % became zero, and sick if it was 10 % or 50 %
-in two steps, or if a value was NaN or infinite; of formats of four bits it is
-25 % and 60 %, 50 % and 90 %. It is named with its layer, the steps and what to
-try, and marked in the tables with ? or !. A run is undecided where nothing was
-recorded. The first step of delayed scales, which have no history in it, is not
-judged, nor are steps before a checkpoint of an octavo that kept no such shares.
+The verdict on health judges what each operand of the FP8 model lost in every
+step, whatever --telemetry-every is. An operand is suspect if 1 % of its values
+saturated in a step or 10 % became zero. It is sick if 10 % saturated or 50 %
+became zero in two steps, or if a value was NaN or infinite. For formats of four
+bits these are 25 %, 60 %, 50 % and 90 %. The verdict names its layer, the steps
+and what to try; tables mark it with ? or !. If nothing was recorded, it is
+undecided. It leaves out the first step of delayed scales, which has no history,
+and steps before a checkpoint of a version that kept no such shares.
 
-A step whose gradient is not finite is skipped: the table says how many there
-were and where the first bad value was. A spike is a loss or gradient norm far
-above the median of those before. One that FP32 has in the same step is shared:
-both saw the same batch, and nothing that FP8 lost has to explain it. For one of
-FP8 alone a suspect is named where there is evidence: an operand with NaN or
-infinite values, or of which clearly more saturated or became zero than in the
-steps before: at least twice the share of any of the last 16, and 0.1 % of its
-values more. Of a loss only operands of the forward pass are suspects: the
-others come after it. The table counts spikes and lists the largest, the page
-shows all over the steps.
+A step whose gradient is not finite is skipped; the table counts these steps and
+says where the first bad value was. A spike is a loss or gradient norm far above
+the median of earlier ones. If FP32 has it in the same step, it is shared: both
+saw the same batch, so that FP8 need not explain it. For a spike of FP8 alone
+the run names a suspect if there is evidence: an operand with NaN or infinite
+values, or with a share of saturated or zeroed values at least twice that of any
+of the last 16 steps, and 0.1 % of its values more. For a loss only operands of
+the forward pass are suspects. The table counts spikes and lists the largest;
+the page shows all of them.
 
---rules FILE watches the FP8 model in flight and acts before a step is taken. A
-rule is a table [[rule]] of a TOML file:
+--rules FILE watches the FP8 model and acts before a step is taken. A rule is a
+table [[rule]] of a TOML file:
 
   series     loss, gradient-norm, or of each operand saturated, flushed,
              non-finite (shares of values) or amax
   tensor, op names of operands that it is of, with * and ?; an operation
   threshold  spreads above the median of the last values (6); at-least is the
-             least value; window and least, how many values (100, and 10)
-  steps      in a row in which it is too much (1)
+             least value; window and least, the number of values (100 and 10)
+  steps      steps in a row above the threshold (1)
   action     note, widen (E4M3 to E5M2, then BF16, for all operands of a kind),
              skip (the step), rewind (to before the first of those steps,
              without their batches) or stop
@@ -115,57 +109,56 @@ rule is a table [[rule]] of a TOML file:
 --rules default skips a step whose gradient norm is 20 spreads up, widens what
 saturates by 1 % and more in 3 steps, and rewinds where the loss is up in 5.
 
-With --checkpoint-every what rules remember is kept, too, and a run goes back
-over none of its checkpoints, so that one that resumes does what it would have
-done. --resume reads the rules again where they were: they must be the same.
+Checkpoints keep the state of the rules. A rewind never passes a checkpoint, so
+that a resumed run does what an uninterrupted one would. --resume reads the same
+file of rules again: it must not have changed.
 
-With --landing a run stops at the first loss or gradient of the FP8 model that
-is not finite. Then, or where a rule or a signal stops it, DIR gets a bundle: a
-page that says what happened first and where, the telemetry of the last ten
-steps, and the operands of the first product that went wrong, or of the one
-that the rule is about. The step is done again for it, to the bit: the run
-itself keeps none. octavo replay computes the product again. A run that ends
-leaves no DIR.
+With --landing DIR a run stops at the first loss or gradient of the FP8 model
+that is not finite. Then, or when a rule or a signal stops it, DIR gets a
+bundle: a page that says what happened first and where, the telemetry of the
+last ten steps, and the operands of the first product that went wrong, or of the
+product that the rule names. The run keeps no operands; it repeats the step to
+the bit to get them. octavo train replay computes the product again. A run that
+ends leaves no DIR.
 
-With --checkpoint-every a directory checkpoint-N in that of the run keeps both
-models and the curves after N steps, and at the end or when the run is stopped;
-the newest --keep-checkpoints stay. It is written while the run goes on, from a
-copy in memory that takes as much as weights and moments do; only when the next
-is due the run waits for it. A run that is killed meanwhile goes on from the one
-before, and so loses at most 2 N steps. With --checkpoint-sync the run waits for
-each, and a kill loses at most N. --resume goes on from the newest whole one,
-and names those that are damaged, to the bits of a run that was never
-interrupted. Its files are the same bytes, too, but for times: the keys seconds
-of result.json, octavo_train_step_seconds_total of metrics.prom, times.json of
+--checkpoint-every N writes both models and the curves to checkpoint-N in the
+run's directory, every N steps, at the end, and when the run is stopped; the
+newest --keep-checkpoints stay. Writing goes on in the background, from a copy
+in memory as large as weights and moments; the run waits only when the next one
+is due. A kill loses at most 2 N steps; with --checkpoint-sync the run waits for
+each, and a kill loses at most N. --resume goes on from the newest whole
+checkpoint, names damaged ones, and gives the bits of a run without
+interruption. Its files are the same bytes, except times: seconds in
+result.json, octavo_train_step_seconds_total in metrics.prom, times.json in
 checkpoints, and the row of times on the page.
-Flags that are not given are those of that run, but for --workers.
-Those that are given must be the same, but for --workers,
---activation-budget, --checkpoint-every, --checkpoint-sync, --keep-checkpoints
-and --steps, which may be raised: the steps done stay as they were, and from
-there on the learning rate is that of a run of the new number of steps, which it
-may jump to. The result says so.
 
-Ctrl-C, SIGTERM or SIGHUP ends the run after the current step: the files are
-written of what there is, with --checkpoint-every a last checkpoint, and the
-exit status is 130, 143 or 129. Results other than times do not depend on the
+With --resume flags that are not given are those of the run, except --workers.
+Flags that are given must be the same, except --workers, --activation-budget,
+--checkpoint-every, --checkpoint-sync, --keep-checkpoints and --steps. --steps
+may be raised: the steps done stay as they are, and from there on the learning
+rate is that of a run of the new length, which may be a jump. The result says
+so.
+
+Ctrl-C, SIGTERM or SIGHUP ends the run after the current step: it writes its
+files so far, with --checkpoint-every a last checkpoint, and the exit status is
+130, 143 or 129. Results other than times do not depend on the
 machine or on --workers.`
 
 const trainExample = `  octavo train
   octavo train --text shakespeare.txt --steps 500
-  octavo train --profile te-delayed --gradient-format e5m2
-  octavo train --profile te-current --smooth channel --json > result.json
-  octavo train --recipe deepseek-v3
   octavo train --recipe nvfp4
   octavo train --model moe --recipe deepseek-v3
+  octavo train --steps 2000 --save model
+  octavo train --steps 5000 --checkpoint-every 100
+  octavo train --resume
+  octavo train --resume -o octavo-train-2 --steps 8000
+  octavo train --profile te-delayed --gradient-format e5m2
+  octavo train --profile te-current --smooth channel --json > result.json
   octavo train --recipe mxfp4 --without hadamard,stochastic
   octavo train --moments fp8-expanded --activations fp8-swiglu --stochastic
   octavo train --activation-budget 30%
   octavo train --profile te-delayed --lr 0.02 --rules default
-  octavo train --profile te-delayed --rules rules.toml --landing landed
-  octavo train --steps 5000 --checkpoint-every 100
-  octavo train --steps 2000 --save model
-  octavo train --resume
-  octavo train --resume -o octavo-train-2 --steps 8000`
+  octavo train --profile te-delayed --rules rules.toml --landing landed`
 
 // trainFlags are the flags of train that are not options of the run.
 type trainFlags struct {
@@ -246,6 +239,7 @@ func newTrainCommand() *cobra.Command {
 		choice[*swiglu.Smoothing]{"none", nil},
 		choice[*swiglu.Smoothing]{"channel", &swiglu.Smoothing{}},
 		choice[*swiglu.Smoothing]{"token", &swiglu.Smoothing{Axis: swiglu.PerToken}})
+	cmd.AddCommand(newReplayCommand())
 	return cmd
 }
 

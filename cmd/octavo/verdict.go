@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/octavo-fp8/octavo/cmd/internal/display"
 	"github.com/octavo-fp8/octavo/cmd/internal/jsonout"
 	"github.com/octavo-fp8/octavo/internal/atomicfile"
 	"github.com/octavo-fp8/octavo/progress"
@@ -50,15 +52,12 @@ func (f *verdictFlags) check(read []string) error {
 func (f *verdictFlags) give(cmd *cobra.Command,
 	judge func(ctx context.Context, p progress.Reporter) (v verdict, failure, err error),
 ) error {
-	ctx, stop := untilSignal(cmd)
-	defer stop()
-	bar := newDisplay(cmd)
-	v, failure, err := judge(ctx, bar)
-	bar.Finish()
-	switch {
-	case errors.Is(err, context.Canceled):
-		return stopped(ctx, "there is no verdict")
-	case err != nil:
+	var failure error
+	v, err := work(cmd, "there is no verdict", func(ctx context.Context, d *display.Display) (v verdict, err error) {
+		v, failure, err = judge(ctx, d)
+		return v, err
+	})
+	if err != nil {
 		return err
 	}
 	if f.html != "" {
@@ -66,14 +65,28 @@ func (f *verdictFlags) give(cmd *cobra.Command,
 			return fmt.Errorf("%w: name another file with --html", err)
 		}
 	}
-	write := v.WriteText
-	if f.asJSON {
-		write = func(w io.Writer) error { return jsonout.Print(w, v) }
+	return cmp.Or(printResult(cmd, f.asJSON, v, v.WriteText), failure)
+}
+
+// work does what a signal may stop; missing says what there is not then.
+func work[R any](cmd *cobra.Command, missing string, do func(ctx context.Context, d *display.Display) (R, error)) (R, error) {
+	ctx, stop := untilSignal(cmd)
+	defer stop()
+	d := newDisplay(cmd)
+	r, err := do(ctx, d)
+	d.Finish()
+	if errors.Is(err, context.Canceled) {
+		err = stopped(ctx, missing)
 	}
-	if err := write(cmd.OutOrStdout()); err != nil {
-		return err
+	return r, err
+}
+
+// printResult prints a result as JSON or text.
+func printResult(cmd *cobra.Command, asJSON bool, r any, text func(w io.Writer) error) error {
+	if asJSON {
+		return jsonout.Print(cmd.OutOrStdout(), r)
 	}
-	return failure
+	return text(cmd.OutOrStdout())
 }
 
 // failure says in what a result failed or, of the outcome "undecided", why it is that; nil

@@ -11,15 +11,14 @@ import (
 	"github.com/octavo-fp8/octavo/progress"
 )
 
-const verifyLong = `Verify says whether the C = A·Bᵀ that a kernel computed is right: it reads
-the operands from IN, as octavo gemm does, and the kernel's C, of type F32, BF16
-or F16 and shape [M, N], from GOT. --model says what C has to be:
+const verifyLong = `Verify says whether the C = A·Bᵀ that a kernel computed is right. It reads the
+operands from IN, as octavo gemm does, and the kernel's C [M, N], F32, BF16 or
+F16, from GOT. --model says what C must be:
 
-  exact      the exact product, rounded once, within a bound that is derived
-             from the operands and from --bound, what is known of the kernel's
-             sums: float32, in any order; float32-truncated, toward zero;
-             dequantized, float32 after codes were multiplied by their scales;
-             or a GPU model
+  exact      the exact product, rounded once, within a bound that follows from
+             the operands and from how the kernel adds, --bound: float32, in any
+             order; float32-truncated, toward zero; dequantized, float32 after
+             codes were multiplied by their scales; or a GPU model
   canonical  the bits of octavo gemm
   a GPU      the bits that its matrix instructions give under --promote (add the
              sum to another, in float32, every N products; DeepGEMM: 128) and
@@ -31,48 +30,46 @@ or F16 and shape [M, N], from GOT. --model says what C has to be:
 GPU models are ada-mma, hopper-wgmma, hopper-mma, blackwell-mma,
 blackwell-tcgen05, blackwell-mxfp8, blackwell-nvfp4, blackwell-mxfp4 and
 cdna3-mfma. blackwell-tcgen05 and blackwell-mxfp8 take E2M1, E2M3 and E3M2 in
-any pair with each other and with FP8. Where operands have outer scales, as
-those of NVFP4, a GPU's sum and that of octavo gemm is multiplied by their
-product, rounded to float32, before bias and old C are added.
+any pair with each other and with FP8. With outer scales, as those of NVFP4,
+the sum of a GPU and of octavo gemm is multiplied by their product, rounded to
+float32, before bias and old C are added.
 
-The exit status is 0 if C is what was demanded, 1 if not or if what was read is
-wrong, 2 if the command line is, and 3 if it is undecided: no element that could
-be judged is wrong, but some differ from the exact result and have a bound that
-is infinite, since sums may overflow, or that 0 is within though products do not
-cancel. One is enough, since such elements have extreme scales, and faults that
-have to do with those are in them. The report says what would decide it, as a
-claim of the order of scales does.
+The exit status is 0 if C is right, 1 if it is wrong or the input is, 2 if the
+command line is wrong, and 3 if the verdict is undecided. It is undecided if no
+element is known to be wrong, but some differ from the exact result and have a
+bound that is infinite, since sums may overflow, or that includes 0 although
+products do not cancel. One such element is enough: its scales are extreme, and
+faults of extreme scales show there. The report says what would decide it, such
+as --scale-order.
 
-An element fails where bits are demanded if its bits differ, and otherwise if it
-is farther from the exact result than its bound; two NaN never differ, and zeros
-of different sign do where bits are demanded or the bound is 0. Where bits are
-demanded, the report says as well how far C is from the exact result in units of
-a bound: that of the prediction, derived from what it cut off, or that of
-float32 sums for canonical.
+Under exact an element fails if it is farther from the exact result than its
+bound; otherwise it fails if its bits differ. Two NaN never differ. Zeros of
+different sign differ if bits are compared or the bound is 0. If bits are
+compared, the report also gives the distance of C from the exact result in units
+of a bound: that of the predicted kernel or, for canonical, of float32 sums.
 
-Of a C that is too large --sample looks at some elements, each as exactly as
-otherwise: C is cut into tiles, and of each one element is chosen at random, so
-that the report can say with what probability k wrong elements would have been
-missed; and the 4096 elements are looked at that are farthest from the product
-of octavo gemm, with which all of C is compared. --sample-rows, --sample-cols
-and --sample-tiles name parts that are looked at whole, besides or alone.
+--sample judges some elements of a C that is too large, each as exactly as
+without it. It cuts C into tiles and draws one element of each at random, so
+that the report can say with what probability k wrong elements are missed. It
+also compares all of C with octavo gemm, and judges the 4096 elements that are
+farthest from it. --sample-rows, --sample-cols and --sample-tiles add parts that
+are judged whole; without --sample they are all that is judged.
 
-The report has the number of elements that differ and fail, the largest errors
-and where they are, NaN and infinities on either side, the first element that
-fails with its codes, scales and exact partial sums by block of K, how failures
-gather in rows, columns and tiles, and what explains them: a table of faults of
-kernels competes on a sample of all of C, and if none fits the report says so.
---html writes it with a map of the errors.
+The report counts the elements that differ and fail, NaN and infinities on
+either side, and failures by row, column and tile. It lists the largest errors
+and where they are, and shows the first element that fails with its codes,
+scales and exact partial sums by block of K. It names the fault that explains
+the failures best, from a table of kernel faults tried on a sample of C, or says
+that none does. --html writes it with a map of the errors.
 
-The bound is that of the worst case, and errors that it allows one by one may be
-impossible together: under exact their bias, their spread and how they go with
-products and codes of the operands are tested, of up to 65536 elements or, where
---bound is a GPU, whether they are larger than those of its sums. An alarm fails
-C, and the report names the faults that it may be of. A correct kernel raises
-one in a million results at most, as far as the hypotheses that go doc
-octavo/oracle/power lists hold; --alarms warn only reports it. The report says
-what would have been seen, too: the smallest errors, and how often a lost
-product or a flipped bit shows.
+The bound is for the worst case of each element. Errors within it may still be
+impossible together, so exact also tests them for bias, spread and correlation
+with products and codes, on up to 65536 elements; if --bound is a GPU it tests
+whether they are larger than those of its sums. An alarm fails C, and the report
+names faults that may cause it. A correct kernel raises an alarm in one of a
+million results at most, under the hypotheses that go doc octavo/oracle/power
+lists; --alarms warn only reports it. The report also says what the tests can
+see: the smallest error, and how often a lost product or a flipped bit shows.
 
 ` + operandsHelp + `
 
@@ -126,8 +123,7 @@ func newVerifyCommand() *cobra.Command {
 	v.model.add(cmd)
 	v.sample.add(cmd)
 	choiceFlag(cmd, &v.alarms, "alarms",
-		"what comes of a statistical alarm, where C is within the bound; ignore\n"+
-			"leaves out what would have been seen, too",
+		"what a statistical alarm does while C is within the bound; ignore runs no such tests",
 		choice[judge.Alarms]{"fail", judge.Fail}, choice[judge.Alarms]{"warn", judge.Warn},
 		choice[judge.Alarms]{"ignore", judge.Ignore})
 	v.verdictFlags.add(cmd, "a map of the errors")

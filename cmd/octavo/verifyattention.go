@@ -12,68 +12,68 @@ import (
 
 	"github.com/octavo-fp8/octavo/attention"
 	"github.com/octavo-fp8/octavo/cmd/internal/verifyattention"
-	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/oracle/flash"
 	"github.com/octavo-fp8/octavo/oracle/operands"
 	"github.com/octavo-fp8/octavo/progress"
 )
 
 const verifyAttentionLong = `Attention says whether what a flash attention kernel computed is right. It reads
-Q, K and V, and the kernel's output and log-sum-exps, computes attention of
-these operands exactly, every element rounded once, and derives for each element
-how far a correct kernel may be from it: from the operands and from what is
-known of the kernel, which flags say. If something is wrong it looks for the
-fault that explains it, of a table of faults that were seen in public.
+Q, K, V and the kernel's output and log-sum-exps. It computes attention of these
+operands exactly, every element rounded once, and derives how far a correct
+kernel may be from each element: from the operands and from what the flags say
+of the kernel. If the result is wrong, it looks for the fault that explains it
+in a table of faults that were seen in public.
 
 Q, K and V are codes with scales, as octavo verify reads those of products, or
 BF16. They are [batch, heads, tokens, dim] or, with --layout bshd, [batch,
 tokens, heads, dim], as FlashAttention has them; without a batch the first
 dimension is left out. Query head h uses head h/(heads/KV heads) of K and V.
-Scales are F32 or F8_E8M0, value = decode(code) * scale: one, or a number for
-the name of a tensor; one for each head, [heads] or [batch, heads], where those
-of Q may be for the heads of K, as FlashAttention-3's q_descale; or a tensor in
-the order of the codes' dimensions with one for each token or block of tokens,
-and with the last dimension left out or one for each block of it, or those of V
-for columns with tokens left out, if that can only be meant. Those of NAME are
-by default NAME_scale_inv. V may be the first columns of K, as MLA decodes:
---value-dim. The output is F32, BF16 or F16 in the same layout, log-sum-exps are
-F32, [batch, heads, tokens] or, where only that fits, [batch, tokens, heads].
+Scales are F32 or F8_E8M0, value = decode(code) * scale, of one of these shapes:
+one scale, or a number in place of a tensor's name; [heads] or [batch, heads],
+for Q also by the heads of K, as FlashAttention-3's q_descale; or a tensor with
+the codes' dimensions, one scale for each token or block of tokens, the last
+dimension left out or one scale for each block of it. Scales of V may leave out
+tokens instead, one for each column, if no other reading fits. The scales of
+NAME are NAME_scale_inv by default. With --value-dim V is the first columns of
+K, as in MLA decoding. The output is F32, BF16 or F16 in the same layout;
+log-sum-exps are F32, [batch, heads, tokens] or, where only that fits, [batch,
+tokens, heads].
 
-All sequences of a batch have the same mask. They may have different lengths:
---seqlens-k names how many keys of each count (FlashAttention's seqused_k or
-cache_seqlens), --cu-seqlens-q and --cu-seqlens-k where sequences begin among
-tokens that are packed, without a batch, with the end last; scales are then one,
-of heads, [heads] or [sequences, heads], or of every token. Of a paged cache,
-whose first dimension is pages, --block-table names [batch, pages]. All three
-are I32, I64 or whole numbers in F32.
+All sequences of a batch have the same mask but may have different lengths.
+--seqlens-k names the number of keys of each (FlashAttention's seqused_k or
+cache_seqlens). For packed tokens, without a batch, --cu-seqlens-q and
+--cu-seqlens-k name where each sequence begins, and the end; scales are then one
+scale, [heads], [sequences, heads] or one for each token. For a paged cache,
+whose first dimension is pages, --block-table names [batch, pages]. All are I32,
+I64 or whole numbers in F32.
 
 The mask is aligned to the last query and key: query i of n stands at key i +
-keys - n. --kernel names a kernel whose bits are compared, too; its description
-is from published code and nobody has compared it with hardware, so other bits
-are reported and fail with --bits only. The kernels are
+keys - n. --kernel also compares bits with those of a kernel. Kernels are
+described from published code, not compared with hardware: other bits are
+reported, and fail only with --bits. The kernels are
   octavo-bf16, octavo-e4m3 and octavo-e5m2, which are package attention's,
   fa3-hopper, fa4, fa4-8-4, fa4-8-0.75, fa4-4-4 (offset and threshold),
   fa4-bf16, flashinfer-hopper, flashmla-hopper and sage2-hopper
-Other flags say what is known where no name does, or what is different: the
-format of P, what it is multiplied by before its cast (2^offset and --p-scale),
-how far the maximum may lag before sums are rescaled (--threshold, base 2),
-tiles, their order and splits of keys, and how products are added: in float32,
-in any order, or as a GPU's tensor cores do, which are less exact: FP8's on Ada
-and Hopper keep 14 bits. By default P is E4M3 times 2^8, or BF16 where V is, and
-sums are in float32. If a result is wrong so and nothing is said of sums, but is
-right for those of a GPU, the verdict is "undecided" and says which: then --sums
-has to be said. A fault that needs other tiles or sums than those that are
-claimed is named with them. Elements that differ and have no bound, since the
-errors of scores may change weights by half or something may overflow, leave the
+Other flags describe a kernel without a name, or how it differs from the named
+one: the format of P, its factor before the cast (2^offset and --p-scale), how
+far the maximum may lag before sums are rescaled (--threshold, base 2), tiles,
+their order, splits of keys, and how products are added: in float32, in any
+order, or by a GPU's tensor cores, which are less exact (14 bits for FP8 on Ada
+and Hopper). By default P is E4M3 times 2^8, or BF16 where V is, and sums are
+float32. If --sums is not given and the result is wrong for float32 but right
+for a GPU, the verdict is "undecided" and names that GPU for --sums. A fault
+that needs other tiles or sums than the claimed ones is named with them.
+Elements that differ and have no bound, since the errors of scores may change
+weights by half or something may overflow, leave the
 verdict undecided too.
 
---inject makes up a problem that shows a fault, computes it by the kernel with
-that fault, and judges the result as if it were read: "none" is honest.
+--inject makes up a problem, computes it by the kernel with a fault, and judges
+the result as if it were read. --inject none has no fault.
 
-The exit status is 0 if the result is right, 1 if not or if what was read is
-wrong, 2 if the command line is, 3 if it is undecided. A result is wrong if an
-element is farther from the exact one than its bound, or if a fault explains it
-better than the kernel that is claimed.
+The exit status is 0 if the result is right, 1 if it is wrong or the input is, 2
+if the command line is wrong, 3 if the verdict is undecided. A result is wrong
+if an element is farther from the exact one than its bound, or if a fault
+explains it better than the claimed kernel.
 
 JSON has the keys pass, outcome (pass, fail or undecided), batch, heads,
 kvHeads, queries, keys, dim, valueDim, q, k, v, scale, causal, window, sinks,
@@ -117,7 +117,7 @@ func newVerifyAttentionCommand() *cobra.Command {
 	v.addClaim(cmd)
 	v.addExample(cmd)
 	wholeFlag(cmd, &v.options.Queries, 0, math.MaxInt32, "queries",
-		"look at so many queries of each head; 0 is all (default 0)")
+		"judge N queries of each head; 0 is all (default 0)")
 	v.verdictFlags.add(cmd, "charts of the errors")
 	return cmd
 }
@@ -158,14 +158,7 @@ func (v *verifyAttentionFlags) addReading(cmd *cobra.Command) {
 		of   *verifyattention.Operand
 	}{{"q", &v.Q}, {"k", &v.K}, {"v", &v.V}} {
 		f.StringVar(&o.of.Values, o.name, o.name, "`NAME` of the tensor of "+strings.ToUpper(o.name))
-		f.StringVar(&o.of.Scales, o.name+"-scales", "",
-			"`NAME` of its scales, or a number (default: that of the codes and _scale_inv)")
-		parseFormat := func(text string) (*fp8.Format, error) {
-			format, err := fp8.ParseFormat(text)
-			return &format, err
-		}
-		format := &parsed[*fp8.Format]{&o.of.Format, "", "FORMAT", parseFormat}
-		f.Var(oneOf{format, formatNames()}, o.name+"-format", "of codes that are bytes: e4m3 and so on")
+		addCodes(cmd, &o.of.Scales, &o.of.Format, o.name, "of its scales, or a number")
 		wholeFlag(cmd, &o.of.Block, 0, math.MaxInt32, o.name+"-block",
 			"tokens that share a scale; 0 is what fits the shapes (default 0)")
 	}
@@ -176,45 +169,41 @@ func (v *verifyAttentionFlags) addReading(cmd *cobra.Command) {
 	f.StringVar(&v.LSE, "lse", "", "`NAME` of the log-sum-exps in it (default: lse, if there is one)")
 	f.StringVar(&v.Sinks, "sinks", "", "`NAME` of the sinks, one for each query head")
 	f.StringVar(&v.Lengths.Queries, "cu-seqlens-q", "",
-		"`NAME` of where sequences begin in Q, if they are packed")
-	f.StringVar(&v.Lengths.Keys, "cu-seqlens-k", "", "`NAME` of where they begin in K and V")
+		"`NAME` of where packed sequences begin in Q")
+	f.StringVar(&v.Lengths.Keys, "cu-seqlens-k", "", "`NAME` of where packed sequences begin in K and V")
 	f.StringVar(&v.Used, "seqlens-k", "", "`NAME` of how many keys of each sequence count")
 	f.StringVar(&v.Pages, "block-table", "",
-		"`NAME` of which pages of K and V, their first dimension, are whose")
+		"`NAME` of the pages of each sequence, the first dimension of K and V")
 	f.BoolVar(&v.BFloat16, "npy-bf16", false, "arrays of type <u2 are bfloat16")
 	layout := &parsed[verifyattention.Layout]{&v.Layout, verifyattention.BHSD.String(),
 		strings.Join(verifyattention.Layouts(), "|"), verifyattention.ParseLayout}
 	f.Var(oneOf{layout, verifyattention.Layouts()}, "layout",
-		"order of dimensions: batch, heads, tokens, dim or batch, tokens,\nheads, dim")
+		"order of dimensions: batch, heads, tokens, dim or batch, tokens, heads, dim")
 	wholeFlag(cmd, &v.Keys, 0, math.MaxInt32, "keys",
-		"keys that count, of those there are; 0 is all (default 0)")
+		"use the first N keys; 0 is all (default 0)")
 }
 
 // addProblem adds the flags of what is computed.
 func (v *verifyAttentionFlags) addProblem(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.BoolVar(&v.Mask.Causal, "causal", false, "later keys are masked")
-	f.Var(&parsed[*attention.Window]{&v.window, "", "LEFT,RIGHT", parseWindow}, "window",
-		"keys before and after a query's place that it sees; -1 is all")
+	optionalFlag(cmd, &v.window, "window", "LEFT,RIGHT",
+		"keys before and after a query's place that it sees; -1 is all", parseWindow)
 	f.Var(&parsed[float32]{&v.Scale, "", "X", parseScale}, "scale",
 		"what scores are multiplied by (default 1/sqrt(dim))")
 }
 
 // addExample adds the flags of what is made up.
 func (v *verifyAttentionFlags) addExample(cmd *cobra.Command) {
-	kinds := []string{flash.None.String()}
-	for _, k := range flash.Kinds() {
-		kinds = append(kinds, k.String())
-	}
+	kinds := append([]string{flash.None.String()}, namesOf(flash.Kinds())...)
 	parseKind := func(text string) (k flash.Kind, err error) {
 		err = k.UnmarshalText([]byte(text))
 		return k, err
 	}
 	cmd.Flags().Var(oneOf{&parsed[flash.Kind]{&v.example.Fault, "", "FAULT", parseKind}, kinds},
 		"inject",
-		"make up a problem and a result with a fault: rescale-dropped, none and\nso on, in place of "+
-			"reading them")
-	seedFlag(cmd, &v.example.Seed, "of what is made up")
+		"make up a problem and a result with this fault, such as rescale-dropped or none; read nothing")
+	seedFlag(cmd, &v.example.Seed, "seed of --inject")
 }
 
 // addClaim adds the flags that say what is known of the kernel.
@@ -224,65 +213,44 @@ func (v *verifyAttentionFlags) addClaim(cmd *cobra.Command) {
 	for _, k := range flash.Kernels() {
 		names = append(names, k.Name)
 	}
-	parseKernel := func(text string) (*flash.Kernel, error) {
-		k, err := flash.ParseKernel(text)
-		return &k, err
+	optionalFlag(cmd, &c.Kernel, "kernel", "NAME", "the kernel, to compare bits with too", flash.ParseKernel, names...)
+	parseCast := func(text string) (p flash.Cast, err error) {
+		err = p.UnmarshalText([]byte(text))
+		return p, err
 	}
-	f.Var(oneOf{&parsed[*flash.Kernel]{&c.Kernel, "", "NAME", parseKernel}, names}, "kernel",
-		"the kernel, whose bits are compared, too")
-	parseCast := func(text string) (*flash.Cast, error) {
-		p := new(flash.Cast)
-		return p, p.UnmarshalText([]byte(text))
-	}
-	casts := []string{"float32", "bf16", "fp16", "e4m3", "e5m2"}
-	f.Var(oneOf{&parsed[*flash.Cast]{&c.P, "", "FORMAT", parseCast}, casts}, "p-format",
-		"that P is cast to: float32, bf16, fp16, e4m3 or e5m2")
-	for _, x := range []struct {
-		to          **float64
-		name, usage string
-	}{
-		{&c.Offset, "offset", "P is multiplied by 2^X before its cast"},
-		{&c.PScale, "p-scale", "P is multiplied by X before its cast"},
-		{&c.Threshold, "threshold", "how far the maximum may lag, base 2"},
-	} {
-		f.Var(&parsed[*float64]{x.to, "", "X", parseFinite}, x.name, x.usage)
-	}
-	for _, x := range []struct {
-		to          **int
-		name, usage string
-	}{
-		{&c.Tile, "tile", "keys of a tile (default: any)"},
-		{&c.Splits, "splits", "parts of the keys that are merged (default 1)"},
-	} {
-		f.Var(&parsed[*int]{x.to, "", "N", parseCount}, x.name, x.usage)
-	}
-	parseBool := func(text string) (*bool, error) {
+	optionalFlag(cmd, &c.P, "p-format", "FORMAT", "format that P is cast to: float32, bf16, fp16, e4m3 or e5m2",
+		parseCast, "float32", "bf16", "fp16", "e4m3", "e5m2")
+	optionalFlag(cmd, &c.Offset, "offset", "X", "P is multiplied by 2^X before its cast", parseFinite)
+	optionalFlag(cmd, &c.PScale, "p-scale", "X", "P is multiplied by X before its cast", parseFinite)
+	optionalFlag(cmd, &c.Threshold, "threshold", "X", "how far the maximum may lag, base 2", parseFinite)
+	optionalFlag(cmd, &c.Tile, "tile", "N", "keys of a tile (default: any)", parseCount)
+	optionalFlag(cmd, &c.Splits, "splits", "N", "parts of the keys that are merged (default 1)", parseCount)
+	parseBool := func(text string) (bool, error) {
 		yes, err := strconv.ParseBool(text)
 		if err != nil {
 			err = errors.New("want true or false")
 		}
-		return &yes, err
+		return yes, err
 	}
-	f.Var(oneOf{&parsed[*bool]{&c.Descending, "", "true|false", parseBool}, []string{"true", "false"}},
-		"descending", "the last tile of a split is the first that is taken, as in\nFlashAttention-3 "+
-			"(default: either)")
+	optionalFlag(cmd, &c.Descending, "descending", "true|false",
+		"the last tile of a split is the first that is taken, as in FlashAttention-3 (default: either)", parseBool, "true", "false")
 	sums := &parsed[string]{&c.Sums, "", "NAME", verifyattention.ParseSums}
 	f.Var(oneOf{sums, verifyattention.Sums()}, "sums",
 		"how products are added: float32, exact or a GPU model (default float32)")
 	wholeFlag(cmd, &c.Promote, 0, math.MaxInt32, "promote",
-		"products of P·V that a GPU adds before the sum is added in float32; 0 is\nall (default 0)")
+		"products of P·V that a GPU sums before it adds the sum in float32; 0 is all (default 0)")
 	f.BoolVar(&c.Base2, "lse-base-2", false, "log-sum-exps are in base 2")
-	f.BoolVar(&c.Bits, "bits", false, "other bits than those of --kernel are wrong")
+	f.BoolVar(&c.Bits, "bits", false, "bits other than those of --kernel are wrong")
 }
 
-func parseWindow(text string) (*attention.Window, error) {
+func parseWindow(text string) (attention.Window, error) {
 	left, right, ok := strings.Cut(text, ",")
 	l, errL := strconv.ParseInt(left, 10, 32)
 	r, errR := strconv.ParseInt(right, 10, 32)
 	if !ok || errL != nil || errR != nil || l < -1 || r < -1 {
-		return nil, errors.New("want two whole numbers, such as 127,0; -1 is all")
+		return attention.Window{}, errors.New("want two whole numbers, such as 127,0; -1 is all")
 	}
-	return &attention.Window{Left: int(l), Right: int(r)}, nil
+	return attention.Window{Left: int(l), Right: int(r)}, nil
 }
 
 func parseScale(text string) (float32, error) {
@@ -293,28 +261,20 @@ func parseScale(text string) (float32, error) {
 	return float32(x), nil
 }
 
-func parseFinite(text string) (*float64, error) {
+func parseFinite(text string) (float64, error) {
 	x, err := strconv.ParseFloat(text, 32)
 	if err != nil || math.IsNaN(x) || math.IsInf(x, 0) {
-		return nil, errors.New("want a number")
+		return 0, errors.New("want a number")
 	}
-	return &x, nil
+	return x, nil
 }
 
-func parseCount(text string) (*int, error) {
+func parseCount(text string) (int, error) {
 	n, err := strconv.ParseInt(text, 10, 32)
 	if err != nil || n < 1 {
-		return nil, errors.New("want a whole number from 1 on")
+		return 0, errors.New("want a whole number from 1 on")
 	}
-	count := int(n)
-	return &count, nil
-}
-
-// ofReading are the flags of what is read.
-var ofReading = []string{
-	"q", "k", "v", "q-scales", "k-scales", "v-scales", "q-format", "k-format", "v-format",
-	"q-block", "k-block", "v-block", "value-dim", "got", "out", "lse", "sinks", "npy-bf16",
-	"layout", "keys", "cu-seqlens-q", "cu-seqlens-k", "seqlens-k", "block-table",
+	return int(n), nil
 }
 
 // check refuses flags that do not go together.
@@ -342,7 +302,7 @@ func (v *verifyAttentionFlags) check(cmd *cobra.Command, args []string) error {
 	case !v.inject && set("seed"):
 		return usagef("--seed is of what --inject makes up")
 	case v.inject:
-		for _, name := range ofReading {
+		for _, name := range flagNames(new(verifyAttentionFlags).addReading) {
 			if set(name) {
 				return usagef("--%s is of what is read: --inject makes it up", name)
 			}

@@ -18,16 +18,16 @@ func (m *modelFlags) add(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.Var(oneOf{&parsed[claim.Model]{&m.Model, "exact", "NAME", claim.ParseModel},
 		append(claim.GPUs(), "exact",
-			"canonical")}, "model", "what C has to be: exact, canonical or a GPU model")
+			"canonical")}, "model", "what C must be: exact, canonical or a GPU model")
 	f.Var(oneOf{&parsed[oracle.Accumulation]{&m.Bound, "", "NAME", m.parseBound},
 		append(claim.GPUs(), "float32", "float32-truncated",
 			"dequantized")}, "bound", "how the kernel adds, for the bound of exact (default float32)")
 	wholeFlag(cmd, &m.Promote, 0, math.MaxInt32, "promote",
-		"products of a GPU model's sum that is added in float32; 0 is a whole block")
+		"products that a GPU model sums before it adds the sum in float32; 0 is a whole block")
 	f.Var(oneOf{&parsed[oracle.ScaleOrder]{&m.Order, "any", "NAME", oracle.ParseScaleOrder},
 		[]string{"product-then-fma", "a-then-b", "b-then-a", "any"}}, "scale-order",
-		"how scales are applied: product-then-fma, a-then-b, b-then-a or any,\nwhich is a-then-b "+
-			"where bits are demanded")
+		"how scales are applied: product-then-fma, a-then-b, b-then-a or any, "+
+			"which is a-then-b where bits are compared")
 }
 
 func (m *modelFlags) parseBound(name string) (oracle.Accumulation, error) {

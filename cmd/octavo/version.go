@@ -3,7 +3,6 @@ package main
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/octavo-fp8/octavo/cmd/internal/jsonout"
 	"github.com/octavo-fp8/octavo/cmd/internal/machine"
 )
 
@@ -35,10 +34,7 @@ func newVersionCommand() *cobra.Command {
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			m := machine.Current()
-			if asJSON {
-				return jsonout.Print(cmd.OutOrStdout(), m)
-			}
-			return m.WriteText(cmd.OutOrStdout())
+			return printResult(cmd, asJSON, m, m.WriteText)
 		},
 	}
 	jsonFlag(cmd, &asJSON)

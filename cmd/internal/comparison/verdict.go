@@ -222,7 +222,7 @@ func (r *Result) advice(v Verdict, sick int) (all []string) {
 	}
 	o := r.Options
 	if found[notFinite] {
-		all = append(all, "Train again with --landing DIR, which keeps the first product with a NaN or an infinity for octavo replay.")
+		all = append(all, "Train again with --landing DIR, which keeps the first product with a NaN or an infinity for octavo train replay.")
 	}
 	var scales []string
 	if found[saturated] || found[flushed] {
