@@ -27,8 +27,7 @@ var (
 
 	alongTokens = Numbers{Bits: 8, Block: tensor.Block{Rows: 128, Cols: 1}, ScaleBits: 32}
 
-	// MXFP8 and MXFP4 have a scale of 8 bits for 32 (OCP Microscaling Formats 1.0).
-	mxfp8 = Numbers{Bits: 8, Block: tensor.Block{Rows: 1, Cols: 32}, ScaleBits: 8}
+	// MXFP4 has a scale of 8 bits for 32 (OCP Microscaling Formats 1.0).
 	mxfp4 = Numbers{Bits: 4, Block: tensor.Block{Rows: 1, Cols: 32}, ScaleBits: 8}
 
 	// perTensor is FP8 under one FP32 scale.

@@ -156,11 +156,11 @@ func checkpointOf(s source, state checkpointState) *Checkpoint {
 // Close closes the file that [OpenCheckpoint] opened.
 func (c *Checkpoint) Close() error { return c.source.Close() }
 
-// CheckShapes returns an error unless the checkpoint has a parameter of each name and
+// checkShapes returns an error unless the checkpoint has a parameter of each name and
 // size, and no other. To be called before a model of sizes that the checkpoint itself
 // names is made, so that a damaged or forged file cannot ask for more memory than it
 // has. The error is [ErrCheckpoint].
-func (c *Checkpoint) CheckShapes(shapes iter.Seq[nn.Shape]) error {
+func (c *Checkpoint) checkShapes(shapes iter.Seq[nn.Shape]) error {
 	known := map[string]bool{}
 	for s := range shapes {
 		info, ok := c.source.info(s.Name)
@@ -189,7 +189,7 @@ func (c *Checkpoint) NewLlama(workers int) (*nn.Llama, error) {
 	if err != nil {
 		return nil, fmt.Errorf("train: reading a checkpoint: %w", err)
 	}
-	if err := c.CheckShapes(cfg.Shapes()); err != nil {
+	if err := c.checkShapes(cfg.Shapes()); err != nil {
 		return nil, err
 	}
 	cfg.Workers = workers

@@ -35,8 +35,8 @@ func (s Series) MarshalText() ([]byte, error) { return allSeries.MarshalText(s) 
 // UnmarshalText implements [encoding.TextUnmarshaler].
 func (s *Series) UnmarshalText(text []byte) error { return allSeries.UnmarshalText(s, text) }
 
-// OfOperands reports whether each operand of each operation has a series of its own.
-func (s Series) OfOperands() bool { return s >= SeriesNonFinite && s <= SeriesAmax }
+// ofOperands reports whether each operand of each operation has a series of its own.
+func (s Series) ofOperands() bool { return s >= SeriesNonFinite && s <= SeriesAmax }
 
 // Action is what a [Rule] asks for. Whoever runs the training does it.
 type Action uint8
@@ -108,7 +108,7 @@ func (r Rule) Check() error {
 		}
 	}
 	switch {
-	case !r.Series.OfOperands() && (r.Tensor != "" || r.Op != ""):
+	case !r.Series.ofOperands() && (r.Tensor != "" || r.Op != ""):
 		return inputError("train: Rule.Tensor is %q and Rule.Op %q: %v is of no operand",
 			r.Tensor, r.Op, r.Series)
 	case r.Action == ActionWiden && r.Series == SeriesRanks:
@@ -119,7 +119,7 @@ func (r Rule) Check() error {
 
 // hears reports whether r watches an operand.
 func (r Rule) hears(tensor, op string) bool {
-	if !r.Series.OfOperands() || r.Op != "" && r.Op != op {
+	if !r.Series.ofOperands() || r.Op != "" && r.Op != op {
 		return false
 	}
 	matches, _ := path.Match(r.Tensor, tensor)

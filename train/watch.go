@@ -74,7 +74,7 @@ func (w *Watch) Observe(s Series, step int64, value float64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for i, r := range w.Rules {
-		if r.Series == s && !s.OfOperands() && s != SeriesRanks {
+		if r.Series == s && !s.ofOperands() && s != SeriesRanks {
 			w.observe(watched{rule: i}, step, value)
 		}
 	}
