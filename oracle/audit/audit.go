@@ -58,7 +58,7 @@ var verdicts = enum.Enum[Detection]{Type: "Detection", What: "detection", Prefix
 // String returns a name such as "survives".
 func (v Detection) String() string { return verdicts.String(v) }
 
-// MarshalText returns the name, and an error for an unknown verdict.
+// MarshalText returns the name, and an error for an unknown detection.
 func (v Detection) MarshalText() ([]byte, error) { return verdicts.MarshalText(v) }
 
 // UnmarshalText takes a name in any case.
