@@ -69,7 +69,7 @@ type WeightLoss struct {
 
 	// Claim is the proof that codes under scales that are powers of two lose nothing, or what
 	// breaks it; nil where there was nothing to claim.
-	Claim *Verdict `json:"claim,omitempty"`
+	Claim *ProofSummary `json:"claim,omitempty"`
 
 	SQNR    Number `json:"sqnrDecibels"` // +Inf if nothing was lost, NaN if all values are 0
 	Largest Number `json:"largestError"`

@@ -26,8 +26,8 @@ func (p *Plan) Claims() (claims []Claim, err error) {
 	return claims, nil
 }
 
-// Verdict is what became of a claim, as a certificate has it.
-type Verdict struct {
+// ProofSummary is what became of a claim, as a certificate has it.
+type ProofSummary struct {
 	Holds bool `json:"holds"`
 
 	// Blocks were looked at, whose widest spread and reach these are, and the limit of
@@ -45,9 +45,9 @@ type Verdict struct {
 	Chosen bool   `json:"chosen,omitempty"`
 }
 
-// Verdict returns what a certificate has of p.
-func (p *Proof) Verdict() *Verdict {
-	v := &Verdict{
+// ProofSummary returns what a certificate has of p.
+func (p *Proof) Summary() *ProofSummary {
+	v := &ProofSummary{
 		Holds: p.Broken == nil, Blocks: p.Blocks, Spread: p.Spread, Reach: p.Reach, Limit: p.Limit,
 	}
 	if b := p.Broken; b != nil {
@@ -57,7 +57,7 @@ func (p *Proof) Verdict() *Verdict {
 }
 
 // claims proves what the plan claims, or says what breaks it, by the names of weights.
-func (c *converting) claims(ctx context.Context) (map[string]*Verdict, error) {
+func (c *converting) claims(ctx context.Context) (map[string]*ProofSummary, error) {
 	claims, err := c.p.Claims()
 	if err != nil || len(claims) == 0 {
 		return nil, err
@@ -66,9 +66,9 @@ func (c *converting) claims(ctx context.Context) (map[string]*Verdict, error) {
 	if err != nil {
 		return nil, err
 	}
-	verdicts := map[string]*Verdict{}
+	verdicts := map[string]*ProofSummary{}
 	for _, p := range proofs {
-		verdicts[p.Weight.Name] = p.Verdict()
+		verdicts[p.Weight.Name] = p.Summary()
 		if c.p.lossless && p.Broken != nil {
 			return nil, sentinel.Errorf(ErrLossy, "tensor %q: %v", p.Weight.Name, p.Broken)
 		}

@@ -54,8 +54,8 @@ func TestCertificateOfClaims(t *testing.T) {
 		return weights
 	}
 	all := convert("deepseek-v3-ue8m0", checkpoint.PlanOptions{})
-	require.Equal(t, &checkpoint.Verdict{Holds: true, Blocks: 4, Spread: 14, Reach: 17, Limit: 17}, all[name0].Claim)
-	require.Equal(t, &checkpoint.Verdict{
+	require.Equal(t, &checkpoint.ProofSummary{Holds: true, Blocks: 4, Spread: 14, Reach: 17, Limit: 17}, all[name0].Claim)
+	require.Equal(t, &checkpoint.ProofSummary{
 		Blocks: 4, Spread: 15, Reach: 18, Limit: 17, Block: []int{0, 1, 1},
 		Why: "from 1536 down to 2^-8 it spans 2^18: one scale of E4M3 allows 2^17; its scales differ by 2^15",
 	}, all[name1].Claim)

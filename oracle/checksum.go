@@ -32,10 +32,10 @@ type Checksums struct {
 	Cols []uint64 `json:"cols"`
 }
 
-// Fault is a wrong partial sum, or a row or column that has one or more, of which the
+// WrongSum is a wrong partial sum, or a row or column that has one or more, of which the
 // other coordinate is -1. Delta is what was added to the right one, or to the right sum of
 // the row or column, modulo 2^64.
-type Fault struct {
+type WrongSum struct {
 	Row   int    `json:"row"`
 	Col   int    `json:"col"`
 	Delta uint64 `json:"delta"`
@@ -183,27 +183,27 @@ func (p *product) partials(ctx context.Context, dst []uint64, q int, o *Options)
 // column, and either all are in one row or one column, or no two share one and no two are
 // equal; one guess alone is right unless three or more are wrong. It panics if there are
 // not as many partial sums.
-func (s Checksums) Locate(partials []uint64) []Fault {
+func (s Checksums) Locate(partials []uint64) []WrongSum {
 	m, n := len(s.Rows), len(s.Cols)
 	if len(partials) != m*n {
 		panic(wrongC)
 	}
 	wrongRows, wrongCols := s.wrong(partials)
-	var faults []Fault
+	var faults []WrongSum
 	switch {
 	case len(wrongRows) == 1 && len(wrongCols) > 0:
 		for _, c := range wrongCols {
-			faults = append(faults, Fault{Row: wrongRows[0].at, Col: c.at, Delta: c.delta})
+			faults = append(faults, WrongSum{Row: wrongRows[0].at, Col: c.at, Delta: c.delta})
 		}
 		return faults
 	case len(wrongCols) == 1 && len(wrongRows) > 0:
 		for _, r := range wrongRows {
-			faults = append(faults, Fault{Row: r.at, Col: wrongCols[0].at, Delta: r.delta})
+			faults = append(faults, WrongSum{Row: r.at, Col: wrongCols[0].at, Delta: r.delta})
 		}
 		return faults
 	}
 	for i, r := range wrongRows {
-		f := Fault{r.at, -1, r.delta, true}
+		f := WrongSum{r.at, -1, r.delta, true}
 		if j := only(wrongCols, r.delta); j >= 0 && only(wrongRows, r.delta) == i {
 			f.Col, f.Certain = wrongCols[j].at, false
 		}
@@ -211,7 +211,7 @@ func (s Checksums) Locate(partials []uint64) []Fault {
 	}
 	for j, c := range wrongCols {
 		if i := only(wrongRows, c.delta); i < 0 || only(wrongCols, c.delta) != j {
-			faults = append(faults, Fault{-1, c.at, c.delta, true})
+			faults = append(faults, WrongSum{-1, c.at, c.delta, true})
 		}
 	}
 	return faults
@@ -237,7 +237,7 @@ func (s Checksums) wrong(partials []uint64) (wrongRows, wrongCols []difference) 
 // or column. It takes the time of so many rows and columns of [Partials]. Errors are
 // those of [NewChecksums], and one if there are not as many partial sums, or checksums,
 // as elements, rows and columns of the product ([gemm.ErrOperands]).
-func (s Checksums) Find(ctx context.Context, partials []uint64, a, b *tensor.Tensor, q int) ([]Fault, error) {
+func (s Checksums) Find(ctx context.Context, partials []uint64, a, b *tensor.Tensor, q int) ([]WrongSum, error) {
 	p, err := newBlock(a, b, q)
 	if err != nil {
 		return nil, err
@@ -255,14 +255,14 @@ func (s Checksums) Find(ctx context.Context, partials []uint64, a, b *tensor.Ten
 	for _, r := range wrongRows {
 		inRow[r.at] = true
 	}
-	var faults []Fault
+	var faults []WrongSum
 	for i := range p.m {
 		if err := meter.Err(ctx); err != nil {
 			return nil, fmt.Errorf("oracle: %w", err)
 		}
 		check := func(j int) {
 			if v, right := partials[i*p.n+j], p.partial(i, j, q); v != right {
-				faults = append(faults, Fault{i, j, v - right, true})
+				faults = append(faults, WrongSum{i, j, v - right, true})
 			}
 		}
 		if inRow[i] {

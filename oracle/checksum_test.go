@@ -46,14 +46,14 @@ func TestChecksumsAgree(t *testing.T) {
 
 		delta := r.Uint64() | 1
 		partials[i*n+j] += delta
-		require.Equal(t, []Fault{{Row: i, Col: j, Delta: delta}}, s.Locate(partials), "a single error is located")
+		require.Equal(t, []WrongSum{{Row: i, Col: j, Delta: delta}}, s.Locate(partials), "a single error is located")
 		found, err := s.Find(t.Context(), partials, a, b, q)
 		require.NoError(t, err)
-		require.Equal(t, []Fault{{i, j, delta, true}}, found)
+		require.Equal(t, []WrongSum{{i, j, delta, true}}, found)
 	}
 }
 
-func guess(row, col int, delta uint64) Fault { return Fault{Row: row, Col: col, Delta: delta} }
+func guess(row, col int, delta uint64) WrongSum { return WrongSum{Row: row, Col: col, Delta: delta} }
 
 func TestChecksumsLocate(t *testing.T) {
 	a, b := bell(72, "a", tensor.Block{Rows: 1, Cols: 64}, 9, 128), bell(73, "b", tensor.Block{Rows: 1, Cols: 64}, 7, 128)
@@ -64,16 +64,16 @@ func TestChecksumsLocate(t *testing.T) {
 	for _, test := range []struct {
 		name   string
 		errors map[int]uint64 // by index
-		want   []Fault
+		want   []WrongSum
 	}{
-		{"a row", map[int]uint64{7: 1, 9: 5}, []Fault{guess(1, 0, 1), guess(1, 2, 5)}},
-		{"a column", map[int]uint64{7: 1, 21: 1}, []Fault{guess(1, 0, 1), guess(3, 0, 1)}},
-		{"errors that differ", map[int]uint64{0: 1, 8: 2, 16: 3}, []Fault{guess(0, 0, 1), guess(1, 1, 2), guess(2, 2, 3)}},
-		{"equal errors", map[int]uint64{0: 1, 8: 1}, []Fault{{0, -1, 1, true}, {1, -1, 1, true}, {-1, 0, 1, true}, {-1, 1, 1, true}}},
-		{"rows alike, one column too", map[int]uint64{0: 1, 8: 3, 9: ^uint64(1)}, []Fault{{0, -1, 1, true}, {1, -1, 1, true}, {-1, 0, 1, true}, {-1, 1, 3, true}, {-1, 2, ^uint64(1), true}}},
-		{"a row's cancel", map[int]uint64{7: 1, 8: ^uint64(0)}, []Fault{{-1, 0, 1, true}, {-1, 1, ^uint64(0), true}}},
-		{"errors that cancel in a column", map[int]uint64{0: 7, 1: 5, 8: ^uint64(4)}, []Fault{guess(0, 0, 12), guess(1, 0, ^uint64(4))}},
-		{"a row's add up to another column's", map[int]uint64{0: 1, 1: 2, 9: 4, 16: ^uint64(0)}, []Fault{guess(0, 2, 3), {1, -1, 4, true}, {2, -1, ^uint64(0), true}, {-1, 0, 1, true}, {-1, 1, 2, true}}},
+		{"a row", map[int]uint64{7: 1, 9: 5}, []WrongSum{guess(1, 0, 1), guess(1, 2, 5)}},
+		{"a column", map[int]uint64{7: 1, 21: 1}, []WrongSum{guess(1, 0, 1), guess(3, 0, 1)}},
+		{"errors that differ", map[int]uint64{0: 1, 8: 2, 16: 3}, []WrongSum{guess(0, 0, 1), guess(1, 1, 2), guess(2, 2, 3)}},
+		{"equal errors", map[int]uint64{0: 1, 8: 1}, []WrongSum{{0, -1, 1, true}, {1, -1, 1, true}, {-1, 0, 1, true}, {-1, 1, 1, true}}},
+		{"rows alike, one column too", map[int]uint64{0: 1, 8: 3, 9: ^uint64(1)}, []WrongSum{{0, -1, 1, true}, {1, -1, 1, true}, {-1, 0, 1, true}, {-1, 1, 3, true}, {-1, 2, ^uint64(1), true}}},
+		{"a row's cancel", map[int]uint64{7: 1, 8: ^uint64(0)}, []WrongSum{{-1, 0, 1, true}, {-1, 1, ^uint64(0), true}}},
+		{"errors that cancel in a column", map[int]uint64{0: 7, 1: 5, 8: ^uint64(4)}, []WrongSum{guess(0, 0, 12), guess(1, 0, ^uint64(4))}},
+		{"a row's add up to another column's", map[int]uint64{0: 1, 1: 2, 9: 4, 16: ^uint64(0)}, []WrongSum{guess(0, 2, 3), {1, -1, 4, true}, {2, -1, ^uint64(0), true}, {-1, 0, 1, true}, {-1, 1, 2, true}}},
 		{"a rectangle's cancel", map[int]uint64{0: 1, 1: ^uint64(0), 7: ^uint64(0), 8: 1}, nil},
 	} {
 		got := append([]uint64(nil), right...)
@@ -84,10 +84,10 @@ func TestChecksumsLocate(t *testing.T) {
 
 		found, err := s.Find(t.Context(), got, a, b, 1)
 		require.NoError(t, err)
-		var right []Fault
+		var right []WrongSum
 		for i := range got {
 			if d := test.errors[i]; d != 0 && test.want != nil {
-				right = append(right, Fault{i / 7, i % 7, d, true})
+				right = append(right, WrongSum{i / 7, i % 7, d, true})
 			}
 		}
 		require.Equal(t, right, found, test.name)

@@ -413,7 +413,7 @@ func (f *auditFlags) report(ctx context.Context, cmd *cobra.Command, found *audi
 	case found.Case != nil:
 		return nil
 	case found.Survive > 0 || found.FalseFailures > 0:
-		return errors.New(found.Verdict())
+		return errors.New(found.Summary())
 	}
 	return nil
 }

@@ -36,12 +36,12 @@ type Options struct {
 	Workers  int // goroutines at most; 0 means GOMAXPROCS, and negative is an error
 }
 
-// Verdict says what a fault makes of C, and what the test says of that.
-type Verdict uint8
+// Detection says what a fault makes of C, and what the test says of that.
+type Detection uint8
 
 const (
 	// Survives: a C that no correct kernel computes passes the test.
-	Survives Verdict = iota
+	Survives Detection = iota
 	// Caught: a C that no correct kernel computes fails the test. That speaks for the test
 	// only where correct kernels pass it: one that fails all of them catches every fault. See
 	// FalseFailures of [Report].
@@ -53,22 +53,22 @@ const (
 	Unchanged
 )
 
-var verdicts = enum.Enum[Verdict]{Type: "Verdict", What: "verdict", Prefix: "audit", Names: []string{"survives", "caught", "rounding", "unchanged"}}
+var verdicts = enum.Enum[Detection]{Type: "Detection", What: "detection", Prefix: "audit", Names: []string{"survives", "caught", "rounding", "unchanged"}}
 
 // String returns a name such as "survives".
-func (v Verdict) String() string { return verdicts.String(v) }
+func (v Detection) String() string { return verdicts.String(v) }
 
-// MarshalText returns the name, and an error for an unknown verdict.
-func (v Verdict) MarshalText() ([]byte, error) { return verdicts.MarshalText(v) }
+// MarshalText returns the name, and an error for an unknown detection.
+func (v Detection) MarshalText() ([]byte, error) { return verdicts.MarshalText(v) }
 
 // UnmarshalText takes a name in any case.
-func (v *Verdict) UnmarshalText(text []byte) error { return verdicts.UnmarshalText(v, text) }
+func (v *Detection) UnmarshalText(text []byte) error { return verdicts.UnmarshalText(v, text) }
 
 // Outcome is a fault and what became of it.
 type Outcome struct {
-	Fault   fault.Fault `json:"fault"`
-	Text    string      `json:"text"`
-	Verdict Verdict     `json:"verdict"`
+	Fault     fault.Fault `json:"fault"`
+	Text      string      `json:"text"`
+	Detection Detection   `json:"verdict"`
 	// Pass says that the test passes, whatever the verdict.
 	Pass   bool    `json:"pass"`
 	Values []Value `json:"values"` // of the test's criteria
@@ -441,11 +441,11 @@ func (s *subject[T]) outcome(ctx context.Context, c []T, f fault.Fault, o Option
 	out := Outcome{Fault: f, Text: f.String(), Pass: pass, Values: values, Distance: d, flat: flat.far(widened(c), s.right) == 0}
 	switch {
 	case d.Different == 0:
-		out.Verdict = Unchanged
+		out.Detection = Unchanged
 	case d.Outside == 0:
-		out.Verdict = Rounding
+		out.Detection = Rounding
 	case !pass:
-		out.Verdict = Caught
+		out.Detection = Caught
 	}
 	return out, err
 }
@@ -453,7 +453,7 @@ func (s *subject[T]) outcome(ctx context.Context, c []T, f fault.Fault, o Option
 // worse orders outcomes: survivors first, and the one with the largest error in units of
 // the bound before others.
 func worse(x, y Outcome) int {
-	return cmp.Or(cmp.Compare(x.Verdict, y.Verdict), cmp.Compare(y.units(), x.units()), cmp.Compare(y.RelativeL2, x.RelativeL2))
+	return cmp.Or(cmp.Compare(x.Detection, y.Detection), cmp.Compare(y.units(), x.units()), cmp.Compare(y.RelativeL2, x.RelativeL2))
 }
 
 // units is the largest error in units of the bound.
@@ -470,7 +470,7 @@ func (d *Distance) units() float64 {
 // count counts outcomes.
 func (r *Report) count() {
 	for i := range r.Faults {
-		switch r.Faults[i].Verdict {
+		switch r.Faults[i].Detection {
 		case Survives:
 			r.Survive++
 		case Caught:

@@ -74,7 +74,7 @@ func testRun[T gemm.Output](t *testing.T) {
 	bound, err := bounds[T](t.Context(), p, 1)
 	require.NoError(t, err)
 	require.Greater(t, len(r.Faults), 100)
-	seen := map[Verdict]int{Survives: 0, Caught: 0, Rounding: 0, Unchanged: 0}
+	seen := map[Detection]int{Survives: 0, Caught: 0, Rounding: 0, Unchanged: 0}
 	c, right := make([]T, m*n), make([]T, m*n)
 	require.NoError(t, fault.Inject(t.Context(), right, fault.Fault{}, p, fault.Options{}))
 	for _, o := range r.Faults {
@@ -114,13 +114,13 @@ func testRun[T gemm.Output](t *testing.T) {
 		case far == 0:
 			verdict = Survives
 		}
-		require.Equal(t, verdict, o.Verdict, "%v", o.Text)
+		require.Equal(t, verdict, o.Detection, "%v", o.Text)
 		seen[verdict]++
 	}
-	require.Equal(t, map[Verdict]int{Survives: r.Survive, Caught: r.Caught, Rounding: r.Rounding, Unchanged: r.Unchanged}, seen)
+	require.Equal(t, map[Detection]int{Survives: r.Survive, Caught: r.Caught, Rounding: r.Rounding, Unchanged: r.Unchanged}, seen)
 	require.Zero(t, r.FalseFailures)
 	require.NotNil(t, r.Worst())
-	require.Equal(t, Survives, r.Worst().Verdict)
+	require.Equal(t, Survives, r.Worst().Detection)
 	for i := range r.Survive {
 		require.LessOrEqual(t, float64(r.Faults[i].Worst.Error), float64(r.Worst().Worst.Error), "the worst is first")
 	}
@@ -265,7 +265,7 @@ func TestReferences(t *testing.T) {
 	require.Nil(t, itself.Reference)
 
 	same := run(Reference{Of: Canonical, Fault: ignored})
-	require.Equal(t, Survives, same.Find(ignored).Verdict)
+	require.Equal(t, Survives, same.Find(ignored).Detection)
 	require.Equal(t, 3, same.FalseFailures)
 	require.Positive(t, same.Reference.Outside)
 	require.Positive(t, float64(same.Reference.Worst.Error))
@@ -313,21 +313,21 @@ func TestClaims(t *testing.T) {
 	p.Bits = true
 	r, err := Run[float32](t.Context(), p, Test{Criteria: []Criterion{{Measure: CalcDiff, Limit: 1e-3}}}, Options{})
 	require.NoError(t, err)
-	require.Equal(t, Survives, r.Find(fault.Fault{Kind: fault.Float32Sums}).Verdict, "calc_diff does not see it")
+	require.Equal(t, Survives, r.Find(fault.Fault{Kind: fault.Float32Sums}).Detection, "calc_diff does not see it")
 	require.Zero(t, r.Proposal.FalseFailures)
 	for _, s := range r.Proposal.Sets {
 		require.True(t, s.Bits)
 	}
 	for _, f := range r.Proposal.Faults {
-		require.NotEqual(t, Rounding, f.Verdict, "%v", f.Text)
+		require.NotEqual(t, Rounding, f.Detection, "%v", f.Text)
 		if f.Fault.Kind == fault.Float32Sums {
-			require.Equal(t, Caught, f.Verdict)
+			require.Equal(t, Caught, f.Detection)
 		}
 	}
 	p.Bits = false // a bound that follows from the model
 	r, err = Run[float32](t.Context(), p, Test{Criteria: []Criterion{{Measure: CalcDiff, Limit: 1e-3}}}, Options{})
 	require.NoError(t, err)
-	require.Equal(t, Rounding, r.Find(fault.Fault{Kind: fault.Float32Sums}).Verdict)
+	require.Equal(t, Rounding, r.Find(fault.Fault{Kind: fault.Float32Sums}).Detection)
 	require.Zero(t, r.Proposal.FalseFailures)
 	require.False(t, r.Proposal.Sets[0].Bits)
 }
@@ -366,11 +366,11 @@ func TestReport(t *testing.T) {
 	require.NoError(t, json.Unmarshal(text.Bytes(), &back))
 	require.Equal(t, r.Survive, back.Survive)
 	require.Equal(t, r.Faults[0].Fault, back.Faults[0].Fault)
-	require.Equal(t, r.Faults[0].Verdict, back.Faults[0].Verdict)
+	require.Equal(t, r.Faults[0].Detection, back.Faults[0].Detection)
 	var again bytes.Buffer
 	require.NoError(t, back.WriteJSON(&again))
 	require.Equal(t, text.String(), again.String())
-	require.True(t, strings.HasPrefix(short.String(), r.Verdict()))
+	require.True(t, strings.HasPrefix(short.String(), r.Summary()))
 }
 
 // TestStop has errors, and a context that ends.

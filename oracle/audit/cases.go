@@ -36,16 +36,16 @@ type claim struct {
 
 // CaseResult is a case and whether the audit says what its source does.
 type CaseResult struct {
-	Name    string        `json:"name"`
-	Issue   string        `json:"issue"`
-	Title   string        `json:"title"`
-	Says    []string      `json:"says"`
-	Assumed []string      `json:"assumed"`
-	Claims  []ClaimResult `json:"claims"`
+	Name    string           `json:"name"`
+	Issue   string           `json:"issue"`
+	Title   string           `json:"title"`
+	Says    []string         `json:"says"`
+	Assumed []string         `json:"assumed"`
+	Claims  []SentenceResult `json:"claims"`
 }
 
-// ClaimResult is a sentence and whether it holds.
-type ClaimResult struct {
+// SentenceResult is a sentence and whether it holds.
+type SentenceResult struct {
 	Text  string `json:"text"`
 	Holds bool   `json:"holds"`
 }
@@ -86,14 +86,14 @@ func (c *Case) Run(ctx context.Context, o Options) (*Report, error) {
 	}
 	r.Case = &CaseResult{Name: c.Name, Issue: c.Issue, Title: c.Title, Says: c.Says, Assumed: c.Assumed}
 	for _, claim := range c.claims {
-		r.Case.Claims = append(r.Case.Claims, ClaimResult{claim.text, claim.holds(r)})
+		r.Case.Claims = append(r.Case.Claims, SentenceResult{claim.text, claim.holds(r)})
 	}
 	return r, nil
 }
 
 // Reproduced reports whether all claims hold.
 func (c *CaseResult) Reproduced() bool {
-	return !slices.ContainsFunc(c.Claims, func(r ClaimResult) bool { return !r.Holds })
+	return !slices.ContainsFunc(c.Claims, func(r SentenceResult) bool { return !r.Holds })
 }
 
 // Find returns what became of a fault, or nil if it was not tried.
@@ -108,12 +108,12 @@ func (r *Report) Find(f fault.Fault) *Outcome {
 
 // survives claims that a fault passes the test.
 func survives(text string, f fault.Fault) claim {
-	return claim{text, func(r *Report) bool { o := r.Find(f); return o != nil && o.Verdict == Survives }}
+	return claim{text, func(r *Report) bool { o := r.Find(f); return o != nil && o.Detection == Survives }}
 }
 
 // caught claims that the test catches a fault.
 func caught(text string, f fault.Fault) claim {
-	return claim{text, func(r *Report) bool { o := r.Find(f); return o != nil && o.Verdict == Caught }}
+	return claim{text, func(r *Report) bool { o := r.Find(f); return o != nil && o.Detection == Caught }}
 }
 
 // honestPass claims that correct kernels pass.

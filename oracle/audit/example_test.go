@@ -21,9 +21,9 @@ func ExampleRun() {
 		fmt.Println(err)
 		return
 	}
-	fmt.Println(r.Verdict())
+	fmt.Println(r.Summary())
 	fmt.Println(r.Worst().Text)
-	fmt.Println(r.Proposal.Faults[0].Verdict, "by", r.Proposal.Faults[0].By[0])
+	fmt.Println(r.Proposal.Faults[0].Detection, "by", r.Proposal.Faults[0].By[0])
 	// Output:
 	// the test lets 1 of 1 fault pass
 	// C is not written: it holds 0

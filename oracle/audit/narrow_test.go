@@ -29,9 +29,9 @@ func TestNarrow(t *testing.T) {
 	p := fault.Product{A: operand("a", 24, 0.013), B: operand("b", 20, 0.0071)}
 	report, err := Run[float32](t.Context(), p, Test{Criteria: []Criterion{{Rtol: 1e-2, Atol: 1e-1}}}, Options{})
 	require.NoError(t, err)
-	kinds := map[fault.Kind]Verdict{}
+	kinds := map[fault.Kind]Detection{}
 	for _, f := range report.Proposal.Faults {
-		kinds[f.Fault.Kind] = f.Verdict
+		kinds[f.Fault.Kind] = f.Detection
 	}
 	for _, k := range []fault.Kind{fault.NibblesSwapped, fault.OuterIgnored, fault.OuterSquared, fault.OuterReciprocal, fault.ScalesAsE8M0, fault.ScalesGrid} {
 		require.Contains(t, kinds, k)

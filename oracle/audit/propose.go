@@ -59,10 +59,10 @@ func (s *Set) Operands() (a, b *tensor.Tensor, bias, old []float32) { return s.a
 
 // Proposed is a fault and which sets catch it.
 type Proposed struct {
-	Fault   fault.Fault `json:"fault"`
-	Text    string      `json:"text"`
-	Verdict Verdict     `json:"verdict"`
-	By      []string    `json:"by,omitempty"` // names of sets that catch it
+	Fault     fault.Fault `json:"fault"`
+	Text      string      `json:"text"`
+	Detection Detection   `json:"verdict"`
+	By        []string    `json:"by,omitempty"` // names of sets that catch it
 }
 
 // propose makes sets of operands and tries all faults with them. The report has those
@@ -98,7 +98,7 @@ func propose[T gemm.Output](ctx context.Context, given *subject[T], p fault.Prod
 			if set.Honest, err = subject.honestKernels(ctx, q, true, o); err != nil {
 				return nil, err
 			}
-			left := slices.DeleteFunc(slices.Clone(faults), func(f fault.Fault) bool { return seen[f] != nil && seen[f].Verdict == Caught })
+			left := slices.DeleteFunc(slices.Clone(faults), func(f fault.Fault) bool { return seen[f] != nil && seen[f].Detection == Caught })
 			if outcomes, err = subject.try(ctx, q, left, o, "proposal"); err != nil {
 				return nil, err
 			}
@@ -124,29 +124,29 @@ func propose[T gemm.Output](ctx context.Context, given *subject[T], p fault.Prod
 func (s *Set) count(seen map[fault.Fault]*Proposed, out *Outcome) {
 	f := seen[out.Fault]
 	if f == nil {
-		f = &Proposed{Fault: out.Fault, Text: out.Text, Verdict: Unchanged}
+		f = &Proposed{Fault: out.Fault, Text: out.Text, Detection: Unchanged}
 		seen[out.Fault] = f
 	}
 	switch {
 	case out.Outside > 0:
 		f.By = append(f.By, s.Name)
-		f.Verdict = Caught
+		f.Detection = Caught
 		s.Caught++
 		if out.flat {
 			s.Flat++
 		}
-	case out.Different > 0 && f.Verdict == Unchanged:
-		f.Verdict = Rounding
+	case out.Different > 0 && f.Detection == Unchanged:
+		f.Detection = Rounding
 	}
 }
 
 // count lists faults in their order, those that are caught last.
 func (p *Proposal) count(faults []fault.Fault, seen map[fault.Fault]*Proposed) {
 	p.Faults = make([]Proposed, 0, len(seen))
-	for _, verdict := range []Verdict{Rounding, Unchanged, Caught} {
+	for _, verdict := range []Detection{Rounding, Unchanged, Caught} {
 		n := len(p.Faults)
 		for _, f := range faults {
-			if found := seen[f]; found != nil && found.Verdict == verdict {
+			if found := seen[f]; found != nil && found.Detection == verdict {
 				p.Faults = append(p.Faults, *found)
 				delete(seen, f)
 			}

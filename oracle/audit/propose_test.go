@@ -64,7 +64,7 @@ func testProposal[T gemm.Output](t *testing.T) {
 				changed = changed || math.Float32bits(g) != math.Float32bits(w) && !(g != g && w != w)
 			}
 			if changed {
-				require.Equal(t, Caught, verdict[f].Verdict, "%s: %v", s.Name, f)
+				require.Equal(t, Caught, verdict[f].Detection, "%s: %v", s.Name, f)
 			}
 		}
 	}
@@ -99,8 +99,8 @@ func flatByHand[T gemm.Output](t *testing.T, p fault.Product, atol float64) (n i
 // unseen lists what no set catches.
 func unseen(p *Proposal) (all []string) {
 	for _, f := range p.Faults {
-		if f.Verdict != Caught {
-			all = append(all, fmt.Sprint(f.Verdict, ": ", f.Text))
+		if f.Detection != Caught {
+			all = append(all, fmt.Sprint(f.Detection, ": ", f.Text))
 		}
 	}
 	return all

@@ -19,8 +19,8 @@ func (r *Report) WriteJSON(w io.Writer) error {
 	return e.Encode(r)
 }
 
-// Verdict is the report in a line.
-func (r *Report) Verdict() string {
+// Detection is the report in a line.
+func (r *Report) Summary() string {
 	s := fmt.Sprintf("the test lets %d of %s pass", r.Survive, count(len(r.Faults), "fault"))
 	switch {
 	case r.Survive == 0 && r.Caught == 0:
@@ -54,7 +54,7 @@ func (r *Report) WriteText(w io.Writer, all bool) error {
 	if all {
 		b.survivors, b.others = len(r.Faults), len(r.Faults)
 	}
-	b.line("%s", r.Verdict())
+	b.line("%s", r.Summary())
 	b.line("")
 	r.writeCase(b)
 	b.line("C             [%d, %d] %v, K = %d, largest %s, root mean square %s", r.M, r.N, r.Type, r.K, number(r.Largest), number(r.RMS))
@@ -159,11 +159,11 @@ func (r *Report) writeFaults(b *printer) {
 	b.line("")
 	b.line("%d faults: %d pass the test unseen, %d are caught, %d are within honest rounding, %d change nothing", len(r.Faults),
 		r.Survive, r.Caught, r.Rounding, r.Unchanged)
-	listed := map[Verdict]int{}
+	listed := map[Detection]int{}
 	for i := range r.Faults {
 		o := &r.Faults[i]
 		most, of := b.others, 0
-		switch o.Verdict {
+		switch o.Detection {
 		case Survives:
 			most, of = b.survivors, r.Survive
 		case Rounding:
@@ -173,8 +173,8 @@ func (r *Report) writeFaults(b *printer) {
 				continue
 			}
 		}
-		listed[o.Verdict]++
-		switch n := listed[o.Verdict]; {
+		listed[o.Detection]++
+		switch n := listed[o.Detection]; {
 		case n == most+1:
 			b.line("  and %d more", of-most)
 			continue
@@ -187,10 +187,10 @@ func (r *Report) writeFaults(b *printer) {
 				"these are caught:",
 				"these are within honest rounding, so that this C proves nothing:",
 				"these change nothing:",
-			}[o.Verdict])
+			}[o.Detection])
 		}
 		b.line("  %s", o.Text)
-		if o.Verdict == Survives {
+		if o.Detection == Survives {
 			b.line("      %s beyond the bound, %s; error %s of C", elements(o.Outside, r.M*r.N), o.worst(), number(o.RelativeL2))
 		}
 	}
@@ -221,11 +221,11 @@ func (p *Proposal) write(b *printer) {
 	listed := 0
 	for i := range p.Faults {
 		f := &p.Faults[i]
-		if f.Verdict == Caught {
+		if f.Detection == Caught {
 			break
 		}
 		if listed++; listed <= b.others {
-			b.line("      %s: %s", f.Verdict, f.Text)
+			b.line("      %s: %s", f.Detection, f.Text)
 		}
 	}
 	if listed > b.others {

@@ -25,8 +25,8 @@ type Fault struct {
 	// By is a distance or a size: rows, blocks or products.
 	By int `json:"by,omitempty"`
 	// Written and Read are layouts of a grid of scales.
-	Written Layout `json:"written,omitzero"`
-	Read    Layout `json:"read,omitzero"`
+	Written GridLayout `json:"written,omitzero"`
+	Read    GridLayout `json:"read,omitzero"`
 	// Format is what codes are taken for, in the kind "wrong-format".
 	Format fp8.Format `json:"format,omitzero"`
 	// Type is that of sums or results.

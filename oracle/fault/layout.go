@@ -2,13 +2,13 @@ package fault
 
 import "github.com/octavo-fp8/octavo/internal/enum"
 
-// Layout is the order of a grid of scales in memory, for row r (of the operand's
+// GridLayout is the order of a grid of scales in memory, for row r (of the operand's
 // blocks) and column c (block of K).
-type Layout uint8
+type GridLayout uint8
 
 const (
 	// RowMajor has the columns of a row beside each other.
-	RowMajor Layout = iota
+	RowMajor GridLayout = iota
 	// columnMajor has the rows of a column beside each other.
 	columnMajor
 	// aligned is columnMajor with columns that begin at multiples of four scales, as TMA
@@ -28,20 +28,20 @@ const (
 	tiles8x4
 )
 
-var layouts = enum.Enum[Layout]{Type: "Layout", What: "layout of scales", Prefix: "fault",
+var layouts = enum.Enum[GridLayout]{Type: "GridLayout", What: "layout of scales", Prefix: "fault",
 	Names: []string{"row-major", "column-major", "aligned", "packed", "packed-reversed", "128x4", "8x4"}}
 
 // String returns a name such as "128x4".
-func (l Layout) String() string { return layouts.String(l) }
+func (l GridLayout) String() string { return layouts.String(l) }
 
 // MarshalText returns the name, and an error for an unknown layout.
-func (l Layout) MarshalText() ([]byte, error) { return layouts.MarshalText(l) }
+func (l GridLayout) MarshalText() ([]byte, error) { return layouts.MarshalText(l) }
 
 // UnmarshalText takes a name in any case.
-func (l *Layout) UnmarshalText(text []byte) error { return layouts.UnmarshalText(l, text) }
+func (l *GridLayout) UnmarshalText(text []byte) error { return layouts.UnmarshalText(l, text) }
 
 // in says how people write a layout.
-func (l Layout) in() string {
+func (l GridLayout) in() string {
 	if !layouts.Valid(l) {
 		return l.String()
 	}
@@ -52,7 +52,7 @@ func (l Layout) in() string {
 }
 
 // Index returns where the scale of row r and column c is, in a grid of the given size.
-func (l Layout) Index(r, c, rows, cols int) int {
+func (l GridLayout) Index(r, c, rows, cols int) int {
 	switch l {
 	case columnMajor:
 		return c*rows + r
@@ -71,7 +71,7 @@ func (l Layout) Index(r, c, rows, cols int) int {
 }
 
 // size is the number of places of a grid, gaps included.
-func (l Layout) size(rows, cols int) int {
+func (l GridLayout) size(rows, cols int) int {
 	switch l {
 	case aligned:
 		return roundUp(rows, 4) * cols

@@ -8,7 +8,7 @@ import (
 
 // inOrder lists the places of a grid in the order of memory, as the libraries that use a
 // layout describe it; {-1, -1} is a gap.
-func inOrder(l Layout, rows, cols int) (all [][2]int) {
+func inOrder(l GridLayout, rows, cols int) (all [][2]int) {
 	add := func(r, c int) {
 		if r >= rows || c >= cols {
 			r, c = -1, -1
@@ -74,7 +74,7 @@ func inOrder(l Layout, rows, cols int) (all [][2]int) {
 }
 
 func TestLayouts(t *testing.T) {
-	for l := range Layout(len(layouts.Names)) {
+	for l := range GridLayout(len(layouts.Names)) {
 		for _, size := range [][2]int{{1, 1}, {3, 5}, {8, 4}, {128, 4}, {130, 9}, {256, 16}, {31, 1}, {1, 31}} {
 			rows, cols := size[0], size[1]
 			places := inOrder(l, rows, cols)
@@ -90,7 +90,7 @@ func TestLayouts(t *testing.T) {
 		}
 		text, err := l.MarshalText()
 		require.NoError(t, err)
-		var again Layout
+		var again GridLayout
 		require.NoError(t, again.UnmarshalText(text))
 		require.Equal(t, l, again)
 		require.NotEmpty(t, l.in())
@@ -100,5 +100,5 @@ func TestLayouts(t *testing.T) {
 // TestUnknownLayout has a text.
 func TestUnknownLayout(t *testing.T) {
 	f := Fault{Kind: ScalesLayout, Of: A, Read: 99}
-	require.Equal(t, "the scales of A, row-major, are read as "+Layout(99).String(), f.String())
+	require.Equal(t, "the scales of A, row-major, are read as "+GridLayout(99).String(), f.String())
 }

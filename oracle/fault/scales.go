@@ -89,7 +89,7 @@ func listLayouts(p *problem, _ bool) (all []Fault) {
 		for written := range layouts.Names {
 			for read := range layouts.Names {
 				if read != written {
-					all = append(all, Fault{Kind: ScalesLayout, Of: s, Written: Layout(written), Read: Layout(read)})
+					all = append(all, Fault{Kind: ScalesLayout, Of: s, Written: GridLayout(written), Read: GridLayout(read)})
 				}
 			}
 		}
@@ -102,7 +102,7 @@ func applyLayout(f Fault, p *problem, c *change) error {
 		return notHere("%v read as %v", f.Written, f.Read)
 	}
 	// packed words hold exponents.
-	packed := func(l Layout) bool { return l == packed || l == packedReversed }
+	packed := func(l GridLayout) bool { return l == packed || l == packedReversed }
 	for _, side := range f.Of.each() {
 		if (packed(f.Written) || packed(f.Read)) && !p.side(side).powers() {
 			return notHere("scales of %v that are not powers of two are not packed", side)

@@ -200,7 +200,7 @@ func goldenTrace(t *testing.T, file *safetensors.File, name string, p *attention
 	s := p.Sizes()
 	for h := range s.Heads {
 		for i := range s.Queries {
-			at := &Place{h, i}
+			at := &Row{h, i}
 			got, err := Predict(t.Context(), p, k, Options{Rows: []int{h*s.Queries + i}, Trace: at})
 			require.NoError(t, err)
 			row := func(name string) []float32 {

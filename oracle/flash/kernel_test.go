@@ -181,7 +181,7 @@ func TestInstructionsAreModels(t *testing.T) {
 		Scale: 0.01}
 	k := flashAttention3()
 	k.Tile, k.Scores.Frame = 32, Separate
-	got, err := Predict(t.Context(), p, k, Options{Trace: &Place{}})
+	got, err := Predict(t.Context(), p, k, Options{Trace: &Row{}})
 	require.NoError(t, err)
 	m, c := oracle.HopperWGMMA(), float32(float64(float32(0.01))*math.Log2E)
 	for j, z := range got.Trace.Z {

@@ -43,7 +43,7 @@ func (m *model) near(ctx context.Context, o Options, anyCast bool) (*vicinity, e
 		return each(ctx, from, to, o.Workers, count, state, func(r *nearRow, at int) {
 			h, i := rows[at]/m.s.Queries, rows[at]%m.s.Queries
 			out := v.Out[at*dv : (at+1)*dv]
-			r.w.trace = &Trace{Place: Place{h, i}}
+			r.w.trace = &Trace{Row: Row{h, i}}
 			v.LSE[at] = r.w.row(h, i, out).lse
 			tol := v.out[at*dv : (at+1)*dv]
 			v.lse[at] = r.tolerances(tol, out, h, i)

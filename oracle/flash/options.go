@@ -19,14 +19,14 @@ type Options struct {
 
 	// Trace, unless nil, is the row of which Predict tells every tile. It must be among
 	// those that are computed.
-	Trace *Place
+	Trace *Row
 
 	Workers  int               // goroutines at most; 0 means GOMAXPROCS
 	Progress progress.Reporter // unless nil, hears of rows
 }
 
-// Place is a row of the output.
-type Place struct {
+// Row is a row of the output.
+type Row struct {
 	Head  int `json:"head"`
 	Query int `json:"query"`
 }

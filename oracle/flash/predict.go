@@ -27,7 +27,7 @@ type Prediction struct {
 // Trace is a row, tile by tile in the order in which the kernel takes them, without those
 // that have no kept keys.
 type Trace struct {
-	Place
+	Row
 	Z     []float32 // scores in base 2, of all keys; NaN where they are masked
 	Tiles []Tile
 }
@@ -74,8 +74,8 @@ func (m *model) predict(ctx context.Context, o Options) (*Prediction, error) {
 			func(w *worker, at int) {
 				h, i := rows[at]/m.s.Queries, rows[at]%m.s.Queries
 				w.trace = nil
-				if o.Trace != nil && *o.Trace == (Place{h, i}) {
-					w.trace = &Trace{Place: *o.Trace}
+				if o.Trace != nil && *o.Trace == (Row{h, i}) {
+					w.trace = &Trace{Row: *o.Trace}
 					r.Trace = w.trace
 				}
 				w.saturated, w.flushed = 0, 0

@@ -64,6 +64,6 @@ func (a claims) Advice() string {
 }
 
 // reason says which block breaks a claim, and why.
-func reason(v *checkpoint.Verdict) string {
+func reason(v *checkpoint.ProofSummary) string {
 	return fmt.Sprintf("block [%d, %d] of matrix %d: %s", v.Block[1], v.Block[2], v.Block[0], v.Why)
 }

@@ -89,7 +89,7 @@ func TestCharts(t *testing.T) {
 func TestPageOfNothing(t *testing.T) {
 	text := pageOf(t, &checkpoint.Certificate{
 		Layout: "bf16", Lossless: true, Proof: "every <weight> was compared", Files: []checkpoint.FileSum{{Name: "a", CRC32: "01234567"}},
-		Tensors: []checkpoint.WeightLoss{{Name: "w", Exact: true, Claim: &checkpoint.Verdict{Holds: true, Blocks: 4, Reach: 15, Limit: 17}}},
+		Tensors: []checkpoint.WeightLoss{{Name: "w", Exact: true, Claim: &checkpoint.ProofSummary{Holds: true, Blocks: 4, Reach: 15, Limit: 17}}},
 	})
 	require.NotContains(t, text, "<figure")
 	require.Contains(t, text, "Nothing was lost: every &lt;weight&gt; was compared.")
@@ -104,7 +104,7 @@ func TestPageIsBounded(t *testing.T) {
 	c := &checkpoint.Certificate{Layout: "ct-mxfp4"}
 	for i := range 3000 {
 		w := lossOf(fmt.Sprintf("model.layers.%d.<b>%d</b>", i%40, i), 20+float64(i%13))
-		w.Claim = &checkpoint.Verdict{Blocks: 1, Block: []int{0, 1, 2}, Why: "a scale is NaN"}
+		w.Claim = &checkpoint.ProofSummary{Blocks: 1, Block: []int{0, 1, 2}, Why: "a scale is NaN"}
 		c.Tensors = append(c.Tensors, w)
 	}
 	text := pageOf(t, c)
@@ -120,7 +120,7 @@ func TestText(t *testing.T) {
 	c := &checkpoint.Certificate{Layout: "fp8"}
 	for i := range 5 {
 		w := lossOf(fmt.Sprintf("model.layers.%d.w", i), 30-float64(i))
-		w.Claim = &checkpoint.Verdict{Blocks: 1, Block: []int{0, 1, 2}, Why: "a scale is NaN"}
+		w.Claim = &checkpoint.ProofSummary{Blocks: 1, Block: []int{0, 1, 2}, Why: "a scale is NaN"}
 		c.Tensors = append(c.Tensors, w)
 	}
 	c.Tensors[2].BecameNonFinite = 1
@@ -141,8 +141,8 @@ func TestText(t *testing.T) {
 func TestSentences(t *testing.T) {
 	exact := checkpoint.WeightLoss{Name: "w", From: "F32", To: "F32", Exact: true, Copied: true, Elements: 4, Shape: []int{2, 2}, SQNR: checkpoint.Number(math.Inf(1))}
 	holds, breaks := exact, lossOf("v", 30)
-	holds.Claim = &checkpoint.Verdict{Holds: true, Blocks: 1, Reach: 15, Limit: 17}
-	breaks.Claim = &checkpoint.Verdict{Blocks: 1, Block: []int{0, 1, 2}, Why: "a scale is NaN"}
+	holds.Claim = &checkpoint.ProofSummary{Holds: true, Blocks: 1, Reach: 15, Limit: 17}
+	breaks.Claim = &checkpoint.ProofSummary{Blocks: 1, Block: []int{0, 1, 2}, Why: "a scale is NaN"}
 	const proof = "every weight was compared"
 	all := []string{
 		"Nothing was lost: " + proof, "No weight has lost anything: " + proof, "were left out, for which",

@@ -74,7 +74,7 @@ type Stored struct {
 type Proof struct {
 	Name string `json:"name"`
 	To   string `json:"to"`
-	checkpoint.Verdict
+	checkpoint.ProofSummary
 }
 
 // Report is the result.
@@ -186,7 +186,7 @@ func stored(w *checkpoint.Weight) *Stored {
 }
 
 func proofOf(p *checkpoint.Proof) Proof {
-	j := Proof{Name: p.Weight.Name, To: string(p.Type), Verdict: *p.Verdict()}
+	j := Proof{Name: p.Weight.Name, To: string(p.Type), ProofSummary: *p.Summary()}
 	if p.Scheme != nil {
 		j.To = p.Scheme.Name
 	}

@@ -70,7 +70,7 @@ func auditTest(c *call) (any, []safetensors.Tensor, error) {
 	if err := r.WriteText(&text, o.All); err != nil {
 		return nil, nil, err
 	}
-	return map[string]any{"verdict": r.Verdict(), "text": text.String(), "report": r}, nil, nil
+	return map[string]any{"verdict": r.Summary(), "text": text.String(), "report": r}, nil, nil
 }
 
 // readReference reads what a test compares with: a source, or the name of a GPU model.
