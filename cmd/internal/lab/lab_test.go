@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/octavo-fp8/octavo/cmd/internal/lab/declaration"
 	"github.com/octavo-fp8/octavo/cmd/internal/lab/report"
 	"github.com/octavo-fp8/octavo/cmd/internal/text"
 )
@@ -15,7 +16,8 @@ import (
 func TestTextIsMixed(t *testing.T) {
 	o := Options{Seed: 1, Text: text.New("bytes", bytes.Repeat([]byte("0123456789"), pieceBytes))}
 	var got []byte
-	e := Experiment{Measure: func(_ context.Context, o Options, _ *Steps) (*report.Report, error) {
+	declared := func() *declaration.Declaration { return new(declaration.Declaration) }
+	e := Experiment{Declaration: declared, Measure: func(_ context.Context, o Options, _ *Steps) (*report.Report, error) {
 		got = o.Text.Data
 		return new(report.Report), nil
 	}}

@@ -49,7 +49,7 @@ func (s *study) effectTable() report.Table {
 }
 
 func (s *study) lossTable() report.Table {
-	return report.Fill(report.Table{Name: "losses", Title: "Loss in nats per byte"}, report.Places(len(s.curves)),
+	return report.Fill(report.Table{Name: "losses", Title: "Loss in nats per byte"}, report.Places(len(s.seeds)*len(s.ways)),
 		report.Cell("seed", func(i int) string { return fmt.Sprint(s.seeds[i/len(s.ways)]) }), report.Cell("way", func(i int) string { return s.ways[i%len(s.ways)].name }),
 		report.Cell("held-out", func(i int) float64 { return s.curves[i].HeldOut }), report.Cell("training, last tenth of steps", func(i int) float64 { return s.curves[i].Last() }))
 }
@@ -72,8 +72,10 @@ func (s *study) divisionTable() report.Table {
 
 // losses are the training losses.
 func (s *study) losses() (all report.Curves) {
-	for i, c := range s.curves {
-		all = append(all, report.Curve{Seed: s.seeds[i/len(s.ways)], Arm: s.ways[i%len(s.ways)].name, Values: c.Losses})
+	for i, seed := range s.seeds {
+		for way, w := range s.ways {
+			all = append(all, report.Curve{Seed: seed, Arm: w.name, Values: s.curve(i, way).Losses})
+		}
 	}
 	return all
 }

@@ -88,12 +88,7 @@ func figures() []figure {
 // delayedOnes are those compared whose tokens change from step to step.
 var delayedOnes = []string{compared[0], compared[2], compared[3]}
 
-func (s seeds) values(f figure) (all []float64) {
-	for _, g := range s {
-		all = append(all, f.of(g))
-	}
-	return all
-}
+func (s seeds) values(f figure) []float64 { return statistics.Each(s, f.of) }
 
 func (s seeds) goals() (goals []report.Goal) {
 	for _, f := range figures() {
@@ -108,18 +103,11 @@ func (s seeds) goals() (goals []report.Goal) {
 }
 
 func (s seeds) table() report.Table {
-	t := report.Table{Name: "seeds", Title: "All that is declared, by seed", Columns: []string{"declared"}}
+	columns := []report.Column[figure]{report.Cell("declared", func(f figure) string { return f.goal })}
 	for _, g := range s {
-		t.Columns = append(t.Columns, fmt.Sprintf("seed %d", g.seed))
+		columns = append(columns, report.Cell(fmt.Sprintf("seed %d", g.seed), func(f figure) float64 { return f.of(g) }))
 	}
-	for _, f := range figures() {
-		row := []any{f.goal}
-		for _, v := range s.values(f) {
-			row = append(row, v)
-		}
-		t.Add(row...)
-	}
-	return t
+	return report.Fill(report.Table{Name: "seeds", Title: "All that is declared, by seed"}, figures(), columns...)
 }
 
 // lostBy returns how many decibels of SQNR an operand loses by another scheme.

@@ -31,40 +31,43 @@ func (g *study) schemeTable() report.Table {
 // ratioQuantiles are the columns of the table of ratios.
 var ratioQuantiles = []float64{0.01, 0.25, 0.5, 0.75, 0.99, 1}
 
+// ranked are the ratios of a track in their order.
+type ranked struct {
+	*track
+	sorted []float64
+}
+
 func (g *study) ratioTable() report.Table {
-	t := report.Table{Name: "ratios", Title: "Amax over that of the history, where both are above 0", Columns: []string{"operand", "scale", "above 1 %"}}
-	for _, q := range ratioQuantiles {
-		t.Columns = append(t.Columns, fmt.Sprintf("quantile %g", q))
-	}
+	var delayed []ranked
 	for _, k := range g.tracks {
-		if k.scheme.delayed == nil {
-			continue
+		if k.scheme.delayed != nil {
+			delayed = append(delayed, ranked{k, slices.Sorted(slices.Values(k.ratios))})
 		}
-		sorted := slices.Sorted(slices.Values(k.ratios))
-		row := []any{shortName(k.of.name), k.scheme.name, 100 * statistics.ShareAbove(sorted, 1)}
-		for _, q := range ratioQuantiles {
-			row = append(row, statistics.Quantile(sorted, q))
-		}
-		t.Add(row...)
 	}
-	return t
+	columns := []report.Column[ranked]{
+		report.Cell("operand", func(k ranked) string { return shortName(k.of.name) }), report.Cell("scale", func(k ranked) string { return k.scheme.name }),
+		report.Cell("above 1 %", func(k ranked) float64 { return 100 * statistics.ShareAbove(k.sorted, 1) }),
+	}
+	for _, q := range ratioQuantiles {
+		columns = append(columns, report.Cell(fmt.Sprintf("quantile %g", q), func(k ranked) float64 { return statistics.Quantile(k.sorted, q) }))
+	}
+	return report.Fill(report.Table{Name: "ratios", Title: "Amax over that of the history, where both are above 0"}, delayed, columns...)
 }
 
 // profileTable has a line for each profile.
 func (g *study) profileTable() report.Table {
-	t := report.Table{Name: "profiles", Title: "Every profile's recipe in E4M3 on the same tensors, late in training", Columns: []string{"profile", "block of inputs", "of weights"}}
+	columns := []report.Column[scaling.Profile]{
+		report.Cell("profile", func(p scaling.Profile) string { return string(p) }),
+		report.Cell("block of inputs", func(p scaling.Profile) string { return p.Block(scaling.Input).String() }),
+		report.Cell("of weights", func(p scaling.Profile) string { return p.Block(scaling.Weight).String() }),
+	}
 	for _, o := range g.subjects {
-		t.Columns = append(t.Columns, shortName(o.name)+" SQNR dB", "flushed %", "saturated %")
+		of := func(p scaling.Profile) recipeOutcome { return g.profile(o, p, fp8.E4M3) }
+		columns = append(columns, report.Cell(shortName(o.name)+" SQNR dB", func(p scaling.Profile) float64 { return of(p).sqnr() }),
+			report.Cell("flushed %", func(p scaling.Profile) float64 { return 100 * of(p).flushedShare() }),
+			report.Cell("saturated %", func(p scaling.Profile) float64 { return 100 * of(p).saturatedShare() }))
 	}
-	for _, p := range scaling.ProfilesFor(fp8.E4M3) {
-		row := []any{string(p), p.Block(scaling.Input).String(), p.Block(scaling.Weight).String()}
-		for _, o := range g.subjects {
-			e := g.profile(o, p, fp8.E4M3)
-			row = append(row, e.sqnr(), 100*e.flushedShare(), 100*e.saturatedShare())
-		}
-		t.Add(row...)
-	}
-	return t
+	return report.Fill(report.Table{Name: "profiles", Title: "Every profile's recipe in E4M3 on the same tensors, late in training"}, scaling.ProfilesFor(fp8.E4M3), columns...)
 }
 
 // recipeTable has a line for each tensor, recipe and format.

@@ -24,39 +24,33 @@ func (s *study) report() *report.Report {
 }
 
 // goals are what is declared, each by a value of each seed.
-func (s *study) goals() (goals []report.Goal) {
-	for _, g := range []struct {
-		name   string
-		values []float64
-	}{
-		{"alignment", s.atEnd(freeOf, alignment.top)},
-		{"alignment-by-decay", s.byDecay(alignment.top)},
-		{"outlier-by-decay", s.byDecay(alignment.logOutlier)},
-		{"growth", s.growth(growingOf)},
-		{"stale", s.ratio(growingOf, plainLate, plainNow)},
-		{"stale-blocks", s.ratio(growingOf, blocksLate, blocksNow)},
-		{"stale-calm", s.ratio(calmOf, plainLate, plainNow)},
-		{"smoothing-late", s.ratio(growingOf, channelLate, plainLate)},
-		{"smoothing-token-late", s.ratio(growingOf, tokenLate, plainLate)},
-		{"smoothing-fresh", s.ratio(growingOf, channelFresh, plainLate)},
-		{"smoothing-each-step", s.ratio(growingOf, channelEach, plainEach)},
-		{"smoothing-now", s.ratio(growingOf, channelNow, plainNow)},
-		{"each-step", s.ratio(growingOf, plainEach, plainNow)},
-		{"blocks-now", s.ratio(growingOf, blocksNow, plainNow)},
-		{"loss-late", s.gaps(plainLate)},
-		{"loss-smoothing-late", statistics.Differences(s.gaps(channelLate), s.gaps(plainLate))},
-		{"loss-smoothing-fresh", statistics.Differences(s.gaps(channelFresh), s.gaps(plainLate))},
-		{"loss-each-step", s.gaps(plainEach)},
-		{"loss-now", s.gaps(plainNow)},
-		{"loss-smoothing-now", s.gaps(channelNow)},
-		{"loss-blocks-now", s.gaps(blocksNow)},
-		{"trained-late", statistics.Differences(s.trainedGaps(plainLate), s.trainedGaps(plainNow))},
-		{"trained-each-step", statistics.Differences(s.trainedGaps(plainEach), s.trainedGaps(plainNow))},
-		{"trained-now", s.trainedGaps(plainNow)},
-	} {
-		goals = append(goals, declared().Judge(g.name, g.values))
+func (s *study) goals() []report.Goal {
+	return []report.Goal{
+		declared().Judge("alignment", s.atEnd(freeOf, alignment.top)),
+		declared().Judge("alignment-by-decay", s.byDecay(alignment.top)),
+		declared().Judge("outlier-by-decay", s.byDecay(alignment.logOutlier)),
+		declared().Judge("growth", s.growth(growingOf)),
+		declared().Judge("stale", s.ratio(growingOf, plainLate, plainNow)),
+		declared().Judge("stale-blocks", s.ratio(growingOf, blocksLate, blocksNow)),
+		declared().Judge("stale-calm", s.ratio(calmOf, plainLate, plainNow)),
+		declared().Judge("smoothing-late", s.ratio(growingOf, channelLate, plainLate)),
+		declared().Judge("smoothing-token-late", s.ratio(growingOf, tokenLate, plainLate)),
+		declared().Judge("smoothing-fresh", s.ratio(growingOf, channelFresh, plainLate)),
+		declared().Judge("smoothing-each-step", s.ratio(growingOf, channelEach, plainEach)),
+		declared().Judge("smoothing-now", s.ratio(growingOf, channelNow, plainNow)),
+		declared().Judge("each-step", s.ratio(growingOf, plainEach, plainNow)),
+		declared().Judge("blocks-now", s.ratio(growingOf, blocksNow, plainNow)),
+		declared().Judge("loss-late", s.gaps(plainLate)),
+		declared().Judge("loss-smoothing-late", statistics.Differences(s.gaps(channelLate), s.gaps(plainLate))),
+		declared().Judge("loss-smoothing-fresh", statistics.Differences(s.gaps(channelFresh), s.gaps(plainLate))),
+		declared().Judge("loss-each-step", s.gaps(plainEach)),
+		declared().Judge("loss-now", s.gaps(plainNow)),
+		declared().Judge("loss-smoothing-now", s.gaps(channelNow)),
+		declared().Judge("loss-blocks-now", s.gaps(blocksNow)),
+		declared().Judge("trained-late", statistics.Differences(s.trainedGaps(plainLate), s.trainedGaps(plainNow))),
+		declared().Judge("trained-each-step", statistics.Differences(s.trainedGaps(plainEach), s.trainedGaps(plainNow))),
+		declared().Judge("trained-now", s.trainedGaps(plainNow)),
 	}
-	return goals
 }
 
 func (s *study) limits() []string {
