@@ -89,6 +89,7 @@ var internals = map[string][]string{
 	"internal/attentiontest":      {"attention", "fp8", "safetensors", "tensor"},
 	"internal/filetest":           {"fp8", "safetensors"},
 	"internal/loss":               {"fp8", "tensor"},
+	"internal/telemetrytext":      {"telemetry"},
 	"internal/tensorfile":         {"fp8", "oracle/operands", "safetensors", "scaling", "tensor"},
 }
 

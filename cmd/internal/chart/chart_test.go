@@ -148,14 +148,14 @@ func TestEveryPointIsShownOrCounted(t *testing.T) {
 
 func TestGapsPartLines(t *testing.T) {
 	f := newFigure(Chart{Series: []Series{{Points: points(0, 1, 1, math.NaN(), 2, 3, 3, 4, 4, math.Inf(1))}}})
-	require.Equal(t, []xys{points(0, 1), points(2, 3, 3, 4)}, f.curves[0].runs())
+	require.Equal(t, [][]Point{points(0, 1), points(2, 3, 3, 4)}, f.curves[0].runs())
 	require.Equal(t, 2, strings.Count(svgOf(t, f.Chart), "stroke:"+strings.ToUpper(swatches[0].Light))+
 		strings.Count(svgOf(t, f.Chart), "fill:"+strings.ToUpper(swatches[0].Light)), "a dot and a line")
 }
 
 // TestLongLinesKeepTheirShape: thinned ones have the same ends and extremes.
 func TestLongLinesKeepTheirShape(t *testing.T) {
-	var long xys
+	var long []Point
 	for i := range 100000 {
 		long = append(long, Point{X: float64(i), Y: math.Sin(float64(i))})
 	}
@@ -172,7 +172,7 @@ func TestLongLinesKeepTheirShape(t *testing.T) {
 
 // TestLongLinesOnLogAxes keep what is to be seen of each decade.
 func TestLongLinesOnLogAxes(t *testing.T) {
-	var long xys
+	var long []Point
 	for i := 1; i <= 100000; i++ {
 		long = append(long, Point{X: float64(i), Y: math.Sin(float64(i))})
 	}
@@ -189,7 +189,7 @@ func TestNumbersAreThoseOfTicks(t *testing.T) {
 
 // TestManyMarks: those that would hide each other are drawn once.
 func TestManyMarks(t *testing.T) {
-	var many xys
+	var many []Point
 	for i := range 100000 {
 		many = append(many, Point{X: float64(i % 100), Y: float64(i % 7)})
 	}

@@ -12,15 +12,15 @@ import (
 const lightPaper, darkPaper = "#ffffff", "#14181c"
 
 // linear returns the channels of a colour in proportion to light.
-func linear(hex string) (rgb [3]float64) {
-	c := rgba(hex)
+func linear(hex string) (light [3]float64) {
+	c := rgb(hex)
 	for i, v := range []uint8{c.R, c.G, c.B} {
 		x := float64(v) / 255
-		if rgb[i] = x / 12.92; x > 0.04045 {
-			rgb[i] = math.Pow((x+0.055)/1.055, 2.4)
+		if light[i] = x / 12.92; x > 0.04045 {
+			light[i] = math.Pow((x+0.055)/1.055, 2.4)
 		}
 	}
-	return rgb
+	return light
 }
 
 // contrast is that of the guidelines for web content.

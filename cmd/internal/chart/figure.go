@@ -13,7 +13,6 @@ type figure struct {
 	curves []curve
 	lines  []Reference // those that can be shown
 	x, y   span
-	labels []string // those of the chart, in lines
 	notes  []string // what is not shown
 }
 
@@ -30,7 +29,7 @@ type span struct{ low, high float64 }
 
 // newFigure prepares a chart for drawing.
 func newFigure(c Chart) *figure {
-	f := &figure{Chart: new(Colors).Assign(c), labels: slices.Clone(c.Labels)}
+	f := &figure{Chart: new(Colors).Assign(c)}
 	for _, s := range f.Chart.Series {
 		f.curves = append(f.curves, f.curve(s))
 	}

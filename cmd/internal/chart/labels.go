@@ -3,31 +3,30 @@ package chart
 import (
 	"strings"
 
-	"gonum.org/v1/plot"
-	"gonum.org/v1/plot/vg"
-	"gonum.org/v1/plot/vg/draw"
+	"github.com/octavo-fp8/octavo/cmd/internal/picture"
 )
 
 // axisRoom is about what the Y axis takes of the width of a static picture.
-const axisRoom = 2 * vg.Centimeter
+const axisRoom = 2 * picture.Centimeter
 
 // layLabels sets the labels of the X axis: in lines where all words are narrow enough, or else slanted.
-func (f *figure) layLabels(axis *plot.Axis) {
-	slot := (width-axisRoom)/vg.Length(len(f.Labels)) - vg.Points(5)
-	style := axis.Tick.Label
-	var longest vg.Length
+func (f *figure) layLabels(axis *picture.Axis) {
+	slot := (width-axisRoom)/float64(len(f.Labels)) - 5
+	style := picture.TextStyle{Size: axis.TickSize}
+	var longest float64
 	for _, label := range f.Labels {
-		for _, word := range strings.Fields(label) {
+		for word := range strings.FieldsSeq(label) {
 			longest = max(longest, style.Width(word))
 		}
 	}
-	if longest > slot {
-		axis.Tick.Label.Rotation = slant
-		axis.Tick.Label.XAlign, axis.Tick.Label.YAlign = draw.XRight, draw.YCenter
-		return
-	}
 	for i, label := range f.Labels {
-		f.labels[i] = inLines(style, label, slot)
+		if longest <= slot {
+			label = inLines(style, label, slot)
+		}
+		axis.Ticks = append(axis.Ticks, picture.Tick{At: float64(i), Label: label})
+	}
+	if longest > slot {
+		axis.Slant = slant
 	}
 }
 
@@ -35,9 +34,9 @@ func (f *figure) layLabels(axis *plot.Axis) {
 const slant = 0.6
 
 // inLines breaks a text at spaces into lines of at most a width.
-func inLines(style draw.TextStyle, text string, width vg.Length) string {
+func inLines(style picture.TextStyle, text string, width float64) string {
 	var lines []string
-	for _, word := range strings.Fields(text) {
+	for word := range strings.FieldsSeq(text) {
 		if last := len(lines) - 1; last >= 0 && style.Width(lines[last]+" "+word) <= width {
 			lines[last] += " " + word
 			continue

@@ -4,69 +4,55 @@ import (
 	"image/color"
 	"slices"
 
-	"gonum.org/v1/plot"
-	"gonum.org/v1/plot/font"
-	"gonum.org/v1/plot/vg"
-	"gonum.org/v1/plot/vg/draw"
+	"github.com/octavo-fp8/octavo/cmd/internal/picture"
 )
 
-// referenceLines draws lines across the plot. It implements plot.Plotter.
-type referenceLines []Reference
-
-// Plot implements plot.Plotter.
-func (all referenceLines) Plot(c draw.Canvas, p *plot.Plot) {
-	toX, toY := p.Transforms(&c)
-	for _, r := range all {
-		style := draw.LineStyle{Color: soft, Width: vg.Points(0.9), Dashes: []vg.Length{vg.Points(6), vg.Points(3)}}
-		if r.Name == "" {
-			style.Dashes = nil
-		}
-		if r.Vertical {
-			c.StrokeLine2(style, toX(r.Value), c.Min.Y, toX(r.Value), c.Max.Y)
-		} else {
-			c.StrokeLine2(style, c.Min.X, toY(r.Value), c.Max.X, toY(r.Value))
-		}
+// drawLine draws a line across the plot.
+func (s *static) drawLine(to *picture.Picture, r Reference) {
+	pen := picture.Pen{Color: soft, Width: 0.9, Dashes: []float64{6, 3}}
+	if r.Name == "" {
+		pen.Dashes = nil
 	}
+	data := s.plot.Data
+	if at := s.plot.At(r.Value, s.y.low).X; r.Vertical {
+		to.Line(pen, picture.Point{X: at, Y: data.Min.Y}, picture.Point{X: at, Y: data.Max.Y})
+		return
+	}
+	at := s.plot.At(s.x.low, r.Value).Y
+	to.Line(pen, picture.Point{X: data.Min.X, Y: at}, picture.Point{X: data.Max.X, Y: at})
 }
 
-// referenceNames draws the names of lines beside them, over the curves, where there is room. It implements plot.Plotter.
-type referenceNames []Reference
-
-// Plot implements plot.Plotter.
-func (all referenceNames) Plot(c draw.Canvas, p *plot.Plot) {
-	toX, toY := p.Transforms(&c)
-	text := draw.TextStyle{Color: soft, Font: font.From(sans, 9), Handler: plot.DefaultTextHandler}
-	var taken []vg.Rectangle
-	for _, r := range all {
-		box := vg.Rectangle{Max: vg.Point{X: text.Width(r.Name) + 6, Y: 12}}
-		var places []vg.Point
+// nameLines draws the names of lines beside them, over the curves, where there is room.
+func (s *static) nameLines(to *picture.Picture) {
+	text := picture.TextStyle{Color: soft, Size: 9}
+	data := s.plot.Data
+	var taken []picture.Rectangle
+	for _, r := range s.lines {
+		if r.Name == "" {
+			continue
+		}
+		width, height := text.Width(r.Name)+6, 12.0
+		var places []picture.Point
 		if r.Vertical {
-			for row := 1; row <= 4; row++ {
-				x, y := toX(r.Value), c.Max.Y-vg.Length(row)*box.Max.Y
-				places = append(places, vg.Point{X: x, Y: y}, vg.Point{X: x - box.Max.X, Y: y})
+			x := s.plot.At(r.Value, s.y.low).X
+			for row := 1.0; row <= 4; row++ {
+				y := data.Max.Y - row*height
+				places = append(places, picture.Point{X: x, Y: y}, picture.Point{X: x - width, Y: y})
 			}
 		} else {
-			for _, x := range []vg.Length{c.Max.X - box.Max.X, c.Min.X} {
-				places = append(places, vg.Point{X: x, Y: toY(r.Value)}, vg.Point{X: x, Y: toY(r.Value) - box.Max.Y})
+			y := s.plot.At(s.x.low, r.Value).Y
+			for _, x := range []float64{data.Max.X - width, data.Min.X} {
+				places = append(places, picture.Point{X: x, Y: y}, picture.Point{X: x, Y: y - height})
 			}
 		}
 		for _, at := range places {
-			place := box.Add(at)
-			if inside(place, c.Rectangle) && !slices.ContainsFunc(taken, func(t vg.Rectangle) bool { return overlap(t, place) }) {
+			place := picture.Rectangle{Min: at, Max: at.Add(width, height)}
+			if data.Contains(place) && !slices.ContainsFunc(taken, place.Overlaps) {
 				taken = append(taken, place)
-				c.SetColor(color.NRGBA{0xff, 0xff, 0xff, 0xcc})
-				c.Fill(vg.Rectangle{Min: place.Min.Add(vg.Point{X: 1, Y: 1}), Max: place.Max.Sub(vg.Point{X: 1, Y: 1})}.Path())
-				c.FillText(text, at.Add(vg.Point{X: 3, Y: 2.5}), r.Name)
+				to.FillRectangle(color.NRGBA{0xff, 0xff, 0xff, 0xcc}, place.Inset(1))
+				to.Text(text, at.Add(3, 1), r.Name)
 				break
 			}
 		}
 	}
-}
-
-func inside(a, b vg.Rectangle) bool {
-	return a.Min.X >= b.Min.X && a.Max.X <= b.Max.X && a.Min.Y >= b.Min.Y && a.Max.Y <= b.Max.Y
-}
-
-func overlap(a, b vg.Rectangle) bool {
-	return a.Min.X < b.Max.X && b.Min.X < a.Max.X && a.Min.Y < b.Max.Y && b.Min.Y < a.Max.Y
 }

@@ -1,9 +1,6 @@
 package chart
 
 import (
-	"bytes"
-	"fmt"
-	"html"
 	"html/template"
 	"image/color"
 	"io"
@@ -11,32 +8,20 @@ import (
 	"strconv"
 	"strings"
 
-	"gonum.org/v1/plot"
-	"gonum.org/v1/plot/font"
-	"gonum.org/v1/plot/plotter"
-	"gonum.org/v1/plot/vg"
-	"gonum.org/v1/plot/vg/draw"
-	"gonum.org/v1/plot/vg/vgimg"
-	"gonum.org/v1/plot/vg/vgsvg"
+	"github.com/octavo-fp8/octavo/cmd/internal/picture"
 )
 
 // Size of a static picture. Each row of its legend adds to the height.
 const (
-	width        = 20 * vg.Centimeter
-	plotHeight   = 9 * vg.Centimeter
-	legendHeight = 0.6 * vg.Centimeter // of a row
-	edge         = 0.3 * vg.Centimeter
+	width        = 20 * picture.Centimeter
+	plotHeight   = 9 * picture.Centimeter
+	legendHeight = 0.6 * picture.Centimeter // of a row
+	edge         = 0.3 * picture.Centimeter
 )
-
-// sans is the font of all text. Its letters are as wide as Arial's.
-var sans = font.Font{Typeface: "Liberation", Variant: "Sans"}
-
-// families are the fonts that a browser may take.
-const families = "font-family:'Liberation Sans',Arial,Helvetica,sans-serif"
 
 // SVG returns the static picture as an element of a page.
 func (c Chart) SVG() (template.HTML, error) {
-	var b bytes.Buffer
+	var b strings.Builder
 	err := c.writeElement(&b)
 	return template.HTML(b.String()), err
 }
@@ -51,211 +36,137 @@ func (c Chart) WriteSVG(w io.Writer) error {
 
 func (c Chart) writeElement(w io.Writer) error {
 	f := newFigure(c)
-	s, err := newStatic(f)
-	if err != nil {
-		return err
-	}
-	canvas := &svgCanvas{Canvas: vgsvg.New(width, s.height())}
-	s.draw(draw.New(canvas))
-	var svg bytes.Buffer
-	if _, err := canvas.WriteTo(&svg); err != nil {
-		return err
-	}
-	_, element, _ := strings.Cut(svg.String(), "<svg")
-	attributes, rest, _ := strings.Cut(element, ">")
-	rest = canvas.fitText(strings.ReplaceAll(rest, "font-family:Liberation Sans", families))
-	_, err = fmt.Fprintf(w, "<svg role=\"img\"%s>\n<title>%s</title>\n<desc>%s</desc>%s", attributes,
-		html.EscapeString(c.Title), html.EscapeString(f.description()), rest)
-	return err
+	return f.picture().WriteSVG(w, c.Title, f.description())
 }
 
 // WritePNG writes the static picture as a file.
-func (c Chart) WritePNG(w io.Writer) error {
-	s, err := newStatic(newFigure(c))
-	if err != nil {
-		return err
-	}
-	canvas := vgimg.PngCanvas{Canvas: vgimg.NewWith(vgimg.UseWH(width, s.height()), vgimg.UseDPI(144))}
-	s.draw(draw.New(canvas))
-	_, err = canvas.WriteTo(w)
-	return err
-}
+func (c Chart) WritePNG(w io.Writer) error { return newFigure(c).picture().WritePNG(w, 144) }
 
 // static draws a figure without a browser.
 type static struct {
 	*figure
-	plot   *plot.Plot
+	plot   picture.Plot
 	legend []legendEntry
 	rows   int      // of it
 	title  []string // in lines
 	said   []string // the notes, in lines
 }
 
-// legendEntry is a name and what stands for it.
+// legendEntry is the place of the name of a curve.
 type legendEntry struct {
-	name  string
-	looks []plot.Thumbnailer
-	row   int
-	left  vg.Length
+	index, row int
+	left       float64
 }
 
-func newStatic(f *figure) (*static, error) {
+// picture returns the figure as it is without a browser.
+func (f *figure) picture() *picture.Picture {
 	s := &static{figure: f, plot: f.axes()}
-	s.plot.Add(referenceLines(f.lines))
-	for i, c := range f.curves {
-		if c.empty() {
-			continue
-		}
-		looks, err := f.add(s.plot, i)
-		if err != nil {
-			return nil, err
-		}
-		s.legend = append(s.legend, legendEntry{name: c.Name, looks: looks})
-	}
-	s.plot.Add(referenceNames(f.lines))
-	// What was added has widened the axes.
-	s.plot.X.Min, s.plot.X.Max, s.plot.Y.Min, s.plot.Y.Max = f.x.low, f.x.high, f.y.low, f.y.high
-	if len(s.curves) < 2 {
-		s.legend = nil
-	}
 	s.layOut()
-	s.title = s.inRows(titleSize, f.Title)
+	s.title = inRows(titleSize, f.Title)
 	for _, note := range f.notes {
-		s.said = append(s.said, s.inRows(noteSize, note)...)
+		s.said = append(s.said, inRows(noteSize, note)...)
 	}
-	return s, nil
-}
-
-// style returns how text of a size is set.
-func (s *static) style(size vg.Length) draw.TextStyle {
-	return draw.TextStyle{Color: ink, Font: font.From(sans, size), Handler: plot.DefaultTextHandler, YAlign: draw.YCenter}
+	p := &picture.Picture{Width: width, Height: s.height()}
+	s.draw(p)
+	return p
 }
 
 var (
-	ink   = color.RGBA{0x1d, 0x23, 0x29, 0xff}
-	faint = color.RGBA{0xe1, 0xe5, 0xe9, 0xff}
-	soft  = color.RGBA{0x5c, 0x66, 0x70, 0xff}
+	white = color.NRGBA{0xff, 0xff, 0xff, 0xff}
+	black = color.NRGBA{0, 0, 0, 0xff}
+	ink   = color.NRGBA{0x1d, 0x23, 0x29, 0xff}
+	faint = color.NRGBA{0xe1, 0xe5, 0xe9, 0xff}
+	soft  = color.NRGBA{0x5c, 0x66, 0x70, 0xff}
 )
 
 const (
-	swatchWidth = 0.9 * vg.Centimeter
+	swatchWidth = 0.9 * picture.Centimeter
 	titleSize   = 12
+	legendSize  = 10
 	noteSize    = 9
 )
 
-// layOut gives each name of the legend its place in a row.
+// style returns how text of a size is set.
+func style(size float64) picture.TextStyle {
+	return picture.TextStyle{Color: ink, Size: size, Up: picture.Center}
+}
+
+// layOut gives each name of the legend its place in a row. One curve needs no name.
 func (s *static) layOut() {
+	if len(s.curves) < 2 {
+		return
+	}
 	left := edge
-	for i := range s.legend {
-		e := &s.legend[i]
-		needs := swatchWidth + 2*edge + s.style(10).Width(e.name) + edge
-		if i == 0 || left+needs > width {
+	for i, c := range s.curves {
+		if c.empty() {
+			continue
+		}
+		needs := swatchWidth + 2*edge + style(legendSize).Width(c.Name) + edge
+		if s.rows == 0 || left+needs > width {
 			s.rows++
 			left = edge
 		}
-		e.row, e.left = s.rows-1, left
+		s.legend = append(s.legend, legendEntry{i, s.rows - 1, left})
 		left += needs
 	}
 }
 
 // inRows breaks a text into lines of the width of the picture.
-func (s *static) inRows(size vg.Length, text string) []string {
+func inRows(size float64, text string) []string {
 	if text == "" {
 		return nil
 	}
-	return strings.Split(inLines(s.style(size), text, width-2*edge), "\n")
+	return strings.Split(inLines(style(size), text, width-2*edge), "\n")
 }
 
-func (s *static) height() vg.Length {
-	return s.above() + plotHeight + vg.Length(s.rows+len(s.said))*legendHeight + edge
+func (s *static) height() float64 {
+	return s.above() + plotHeight + float64(s.rows+len(s.said))*legendHeight + edge
 }
 
 // above is the height of the title.
-func (s *static) above() vg.Length { return vg.Length(len(s.title)) * legendHeight }
+func (s *static) above() float64 { return float64(len(s.title)) * legendHeight }
 
-func (s *static) draw(c draw.Canvas) {
-	c.SetColor(color.White)
-	c.Fill(c.Rectangle.Path())
+func (s *static) draw(to *picture.Picture) {
+	to.FillRectangle(white, picture.Rectangle{Max: picture.Point{X: width, Y: to.Height}})
 	for i, line := range s.title {
-		style := s.style(titleSize)
-		style.XAlign = draw.XCenter
-		c.FillText(style, vg.Point{X: width / 2, Y: s.height() - legendHeight*(vg.Length(i)+0.7)}, line)
+		title := style(titleSize)
+		title.Across = picture.Center
+		to.Text(title, picture.Point{X: width / 2, Y: to.Height - legendHeight*(float64(i)+0.7)}, line)
 	}
-	below := s.height() - s.above() - plotHeight
-	s.plot.Draw(draw.Crop(c, edge, -edge, below, -edge-s.above()))
+	below := to.Height - s.above() - plotHeight
+	s.plot.Draw(to, picture.Rectangle{Min: picture.Point{X: edge, Y: below}, Max: picture.Point{X: width - edge, Y: below + plotHeight - edge}})
+	s.drawData(to)
 	for _, e := range s.legend {
-		y := below - legendHeight*(vg.Length(e.row)+0.7)
-		for _, look := range e.looks {
-			box := draw.Canvas{Canvas: c.Canvas, Rectangle: vg.Rectangle{Min: vg.Point{X: e.left, Y: y - legendHeight/3}, Max: vg.Point{X: e.left + swatchWidth, Y: y + legendHeight/3}}}
-			look.Thumbnail(&box)
-		}
-		c.FillText(s.style(10), vg.Point{X: e.left + swatchWidth + edge, Y: y}, e.name)
+		y := below - legendHeight*(float64(e.row)+0.7)
+		s.thumbnail(to, &s.curves[e.index], picture.Point{X: e.left, Y: y})
+		to.Text(style(legendSize), picture.Point{X: e.left + swatchWidth + edge, Y: y}, s.curves[e.index].Name)
 	}
 	for i, line := range s.said {
-		c.FillText(s.style(noteSize), vg.Point{X: edge, Y: below - legendHeight*(vg.Length(s.rows+i)+0.7)}, line)
+		to.Text(style(noteSize), picture.Point{X: edge, Y: below - legendHeight*(float64(s.rows+i)+0.7)}, line)
 	}
 }
 
 // axes returns a plot without data.
-func (f *figure) axes() *plot.Plot {
-	p := plot.New()
-	p.BackgroundColor = nil
-	for _, axis := range []*plot.Axis{&p.X, &p.Y} {
-		axis.Label.TextStyle.Font = font.From(sans, 10.5)
-		axis.Tick.Label.Font = font.From(sans, 10)
-		axis.Tick.Color, axis.Color = soft, soft
-		axis.Label.Padding = vg.Points(3)
+func (f *figure) axes() picture.Plot {
+	const labelSize, tickSize = 10.5, 10
+	inLabel := picture.TextStyle{Size: labelSize}
+	p := picture.Plot{
+		Color: picture.Colors{Axis: soft, Grid: faint, Text: black}, Gap: 5,
+		X: picture.Axis{Min: f.x.low, Max: f.x.high, Log: f.LogX, Label: inLines(inLabel, f.X, width-2*axisRoom), LabelSize: labelSize, TickSize: tickSize},
+		Y: picture.Axis{Min: f.y.low, Max: f.y.high, Log: f.LogY, Label: inLines(inLabel, f.Y, plotHeight-2*axisRoom), LabelSize: labelSize, TickSize: tickSize},
 	}
-	p.X.Label.Text = inLines(p.X.Label.TextStyle, f.X, width-2*axisRoom)
-	p.Y.Label.Text = inLines(p.Y.Label.TextStyle, f.Y, plotHeight-2*axisRoom)
-	p.X.Tick.Marker = axisTicks{f, true}
-	p.Y.Tick.Marker = axisTicks{f, false}
-	if f.LogX {
-		p.X.Scale = plot.LogScale{}
-	}
-	if f.LogY {
-		p.Y.Scale = plot.LogScale{}
+	for _, t := range ticks(f.y.low, f.y.high, f.LogY, false, false) {
+		p.Y.Ticks = append(p.Y.Ticks, picture.Tick{At: t.at, Label: t.label})
 	}
 	if len(f.Labels) > 0 {
 		f.layLabels(&p.X)
+		return p
 	}
-	grid := plotter.NewGrid()
-	grid.Horizontal.Color, grid.Vertical.Color = faint, faint
-	grid.Horizontal.Width, grid.Vertical.Width = vg.Points(0.75), vg.Points(0.75)
-	p.Add(grid)
-	if f.Zero || f.y.low < 0 && f.y.high > 0 {
-		p.Add(referenceLines{{}})
+	whole, base2 := f.wholeX()
+	for _, t := range ticks(f.x.low, f.x.high, f.LogX, base2, whole) {
+		p.X.Ticks = append(p.X.Ticks, picture.Tick{At: t.at, Label: t.label})
 	}
 	return p
-}
-
-// axisTicks are the ticks of one axis of a figure.
-type axisTicks struct {
-	*figure
-	x bool
-}
-
-// Ticks implements plot.Ticker.
-func (a axisTicks) Ticks(low, high float64) (all []plot.Tick) {
-	if a.x && len(a.Labels) > 0 {
-		for i, label := range a.labels {
-			all = append(all, plot.Tick{Value: float64(i), Label: label})
-		}
-		return all
-	}
-	ticksOf := a.ticksY
-	if a.x {
-		ticksOf = a.ticksX
-	}
-	for _, t := range ticksOf(low, high) {
-		all = append(all, plot.Tick{Value: t.at, Label: t.label})
-	}
-	return all
-}
-
-func (f *figure) ticksX(low, high float64) []tick {
-	whole, base2 := f.wholeX()
-	return ticks(low, high, f.LogX, base2, whole)
 }
 
 // wholeX reports whether all X are whole numbers, and whether all are powers of two.
@@ -271,60 +182,77 @@ func (f *figure) wholeX() (whole, powersOfTwo bool) {
 	return whole, powersOfTwo
 }
 
-func (f *figure) ticksY(low, high float64) []tick { return ticks(low, high, f.LogY, false, false) }
-
-// add draws the curve of that index, and returns what stands for it in a legend.
-func (f *figure) add(p *plot.Plot, index int) (looks []plot.Thumbnailer, err error) {
-	c := f.curves[index]
-	shade := rgba(c.color.Light)
-	if c.Mark.joins() {
-		for _, run := range c.runs() {
-			if len(run) == 1 && c.Mark == Line {
-				p.Add(&lone{run[0], shade})
-				continue
+// drawData draws the curves, and lines that are no data.
+func (s *static) drawData(to *picture.Picture) {
+	if s.Zero || s.y.low < 0 && s.y.high > 0 {
+		s.drawLine(to, Reference{})
+	}
+	for _, l := range s.lines {
+		s.drawLine(to, l)
+	}
+	for i := range s.curves {
+		c := &s.curves[i]
+		if c.Mark.joins() {
+			s.join(to, c)
+		}
+		if c.Mark == Bars {
+			s.bars(to, i)
+		} else if c.Mark != Line {
+			for _, at := range s.apart(c.shown()) {
+				s.mark(to, c, s.plot.At(at.X, at.Y))
 			}
-			line, err := plotter.NewLine(f.thinned(run))
-			if err != nil {
-				return nil, err
+		}
+		for _, at := range c.shown() {
+			if at.Spread > 0 {
+				s.spread(to, c, at)
 			}
-			line.Color, line.Width = shade, vg.Length(c.width)*vg.Points(0.75)
-			if c.Dashed {
-				line.Dashes = []vg.Length{vg.Points(5), vg.Points(3)}
-			}
-			p.Add(line)
-			looks = []plot.Thumbnailer{line}
 		}
 	}
-	if glyph := c.Mark.glyph(); glyph != nil {
-		dots, err := plotter.NewScatter(f.apart(c.shown()))
-		if err != nil {
-			return nil, err
-		}
-		dots.Color, dots.Shape, dots.Radius = shade, glyph, vg.Points(3)
-		p.Add(dots)
-		looks = append(looks, dots)
-	}
-	if c.Mark == Bars {
-		b := f.newBars(index)
-		p.Add(b)
-		looks = append(looks, b)
-	}
-	if c.spreads() {
-		errors, err := plotter.NewYErrorBars(errorBars{c.shown(), f.y.low, f.LogY})
-		if err != nil {
-			return nil, err
-		}
-		errors.Color = shade
-		p.Add(errors)
-	}
-	return looks, nil
+	s.nameLines(to)
 }
 
-// rgba returns the colour of #rrggbb.
-func rgba(hex string) color.RGBA {
+// join draws the lines of a curve. A point with gaps on both sides is a dot.
+func (s *static) join(to *picture.Picture, c *curve) {
+	for _, run := range c.runs() {
+		if len(run) == 1 {
+			if c.Mark == Line {
+				to.Disc(rgb(c.color.Light), s.plot.At(run[0].X, run[0].Y), 2)
+			}
+			continue
+		}
+		var points []picture.Point
+		for _, at := range s.thinned(run) {
+			points = append(points, s.plot.At(at.X, at.Y))
+		}
+		to.Line(c.pen(), points...)
+	}
+}
+
+func (c *curve) pen() picture.Pen {
+	pen := picture.Pen{Color: rgb(c.color.Light), Width: c.width * 0.75}
+	if c.Dashed {
+		pen.Dashes = []float64{5, 3}
+	}
+	return pen
+}
+
+// thumbnail draws what stands for a curve in the legend, right of a point.
+func (s *static) thumbnail(to *picture.Picture, c *curve, left picture.Point) {
+	if c.Mark.joins() {
+		to.Line(c.pen(), left, left.Add(swatchWidth, 0))
+	}
+	if c.Mark == Bars {
+		to.FillRectangle(rgb(c.color.Light), picture.Rectangle{Min: left.Add(0, -legendHeight/3), Max: left.Add(swatchWidth, legendHeight/3)})
+		return
+	}
+	s.mark(to, c, left.Add(swatchWidth/2, 0))
+}
+
+// rgb returns the colour of #rrggbb.
+func rgb(hex string) color.NRGBA {
 	v, err := strconv.ParseUint(hex[1:], 16, 24)
 	if err != nil {
 		panic("chart: " + hex + " is no colour")
 	}
-	return color.RGBA{uint8(v >> 16), uint8(v >> 8), uint8(v), 0xff}
+	return color.NRGBA{uint8(v >> 16), uint8(v >> 8), uint8(v), 0xff}
 }

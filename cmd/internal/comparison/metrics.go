@@ -5,8 +5,8 @@ import (
 	"strconv"
 
 	"github.com/octavo-fp8/octavo/internal/promtext"
+	"github.com/octavo-fp8/octavo/internal/telemetrytext"
 	"github.com/octavo-fp8/octavo/telemetry"
-	"github.com/octavo-fp8/octavo/telemetry/prometheus"
 )
 
 // WriteMetrics writes where the run ended as text for Prometheus, as the node exporter's
@@ -16,7 +16,7 @@ func (r *Result) WriteMetrics(w io.Writer) error {
 	if err := promtext.Write(w, r.metrics()...); err != nil {
 		return err
 	}
-	return prometheus.Write(w, r.snapshot())
+	return telemetrytext.Write(w, r.snapshot())
 }
 
 // snapshot is what a recorder of the whole run would hold.

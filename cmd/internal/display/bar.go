@@ -1,61 +1,55 @@
 package display
 
 import (
+	"fmt"
 	"io"
 	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
 
-	"github.com/schollz/progressbar/v3"
 	"golang.org/x/term"
 )
 
 // bar draws a bar in one line of a terminal, whose width may change meanwhile.
 type bar struct {
 	w     io.Writer
-	shown *progressbar.ProgressBar // nil if there is none on the screen
-	width int                      // of the terminal, when it was drawn
-	known bool                     // the total is
+	shown int // characters of the line
+	turns int // of what turns where the total is not known
+	width int // of the terminal, when the line was drawn
 }
-
-const full = 10_000 // parts of the whole
 
 func newBar(w io.Writer) *bar { return &bar{w: w} }
 
 func (*bar) interval() time.Duration { return 100 * time.Millisecond }
 
-// show draws the bar. An error is no reason to stop.
+// show draws the bar over the one before.
 func (b *bar) show(s status) {
 	width := terminalWidth(b.w)
-	text := s.fields().fit(width - overhead(width))
-	if known := s.total > 0; b.shown == nil || width != b.width || known != b.known {
+	if width != b.width {
 		b.clear()
-		b.width, b.known = width, known
-		b.shown = b.begin(text)
+		b.width = width
 	}
-	if b.known { // the library ends a bar that is full
-		_ = b.shown.Set(min(int(full*float64(s.done)/float64(s.total)), full-1))
-	}
-	b.shown.Describe(text)
+	line := b.begin(s) + "  " + s.fields().fit(width-overhead(width))
+	n := utf8.RuneCountInString(line)
+	b.write("\r" + line + strings.Repeat(" ", max(0, b.shown-n)))
+	b.shown = n
 }
 
-// begin returns a bar for the line, with a text behind it.
-func (b *bar) begin(text string) *progressbar.ProgressBar {
-	total := full
-	if !b.known {
-		total = -1 // it spins
+// begin returns what stands before the text: the share and the bar, or what turns.
+func (b *bar) begin(s status) string {
+	if s.total <= 0 {
+		b.turns++
+		return `|/-\`[b.turns%4:][:1]
 	}
-	return progressbar.NewOptions(total,
-		progressbar.OptionSetWriter(b.w),
-		progressbar.OptionSetWidth(barLength(b.width)),
-		progressbar.OptionSetDescription(text),
-		progressbar.OptionShowDescriptionAtLineEnd(),
-		progressbar.OptionSetElapsedTime(false),
-		progressbar.OptionSetPredictTime(false),
-		progressbar.OptionSetSpinnerChangeInterval(0),
-	)
+	share := min(float64(s.done)/float64(s.total), 0.9999) // what is full has ended
+	length := barLength(b.width)
+	filled := int(share*100) * length / 100
+	return fmt.Sprintf("%3d%% |%s%s|", int(share*100), strings.Repeat("█", filled), strings.Repeat(" ", length-filled))
 }
+
+// write writes to the terminal. An error is no reason to stop.
+func (b *bar) write(text string) { _, _ = io.WriteString(b.w, text) }
 
 // barLength is the number of characters between the ends of a bar on a terminal.
 func barLength(columns int) int { return max(4, min(columns/6, 24)) }
@@ -68,11 +62,10 @@ func overhead(columns int) int {
 
 // clear removes the bar.
 func (b *bar) clear() {
-	if b.shown != nil {
-		_ = b.shown.Clear()
-		_ = b.shown.Exit()
+	if b.shown > 0 {
+		b.write("\r" + strings.Repeat(" ", b.shown) + "\r")
 	}
-	b.shown = nil
+	b.shown = 0
 }
 
 // fit returns as much as has room behind a bar: rate and time left come before the

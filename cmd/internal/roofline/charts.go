@@ -67,9 +67,7 @@ func (p panel) marks() (all []chart.Series) {
 		case s.packed:
 			marks.Mark = chart.Dots
 		}
-		for i, at := range s.points {
-			marks.Points = append(marks.Points, chart.Point{X: at.X, Y: at.Y, Name: s.shapes[i]})
-		}
+		marks.Points = s.points
 		all = append(all, marks)
 	}
 	return all

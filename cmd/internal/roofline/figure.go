@@ -3,18 +3,11 @@
 package roofline
 
 import (
-	"bytes"
 	"fmt"
 	"io"
 
-	"gonum.org/v1/plot/font"
-	"gonum.org/v1/plot/text"
-	"gonum.org/v1/plot/vg"
-	"gonum.org/v1/plot/vg/draw"
-	"gonum.org/v1/plot/vg/vgimg"
-	"gonum.org/v1/plot/vg/vgsvg"
-
 	"github.com/octavo-fp8/octavo/bench"
+	"github.com/octavo-fp8/octavo/cmd/internal/picture"
 )
 
 // Figure is a panel for each number of workers, side by side, over one legend.
@@ -25,12 +18,12 @@ type Figure struct {
 }
 
 const (
-	panelWidth  = 17 * vg.Centimeter
-	leastWidth  = 24 * vg.Centimeter // of all panels: the caption's
-	panelHeight = 14 * vg.Centimeter
-	titleHeight = 1.2 * vg.Centimeter
-	lineHeight  = 0.55 * vg.Centimeter
-	margin      = 0.4 * vg.Centimeter
+	panelWidth  = 17 * picture.Centimeter
+	leastWidth  = 24 * picture.Centimeter // of all panels: the caption's
+	panelHeight = 14 * picture.Centimeter
+	titleHeight = 1.2 * picture.Centimeter
+	lineHeight  = 0.55 * picture.Centimeter
+	margin      = 0.4 * picture.Centimeter
 )
 
 // New returns the figure of the products in a report, of which there must be one.
@@ -65,61 +58,49 @@ func workersOf(r *bench.Report) (numbers []int) {
 
 // WriteSVG writes the figure as SVG.
 func (f *Figure) WriteSVG(w io.Writer) error {
-	canvas := vgsvg.New(f.size())
-	f.draw(draw.New(canvas))
-	var svg bytes.Buffer
-	if _, err := canvas.WriteTo(&svg); err != nil {
+	if _, err := io.WriteString(w, "<?xml version=\"1.0\"?>\n"); err != nil {
 		return err
 	}
-	_, err := w.Write(bytes.ReplaceAll(svg.Bytes(), []byte("font-family:Liberation Sans"), []byte(families)))
-	return err
+	return f.draw().WriteSVG(w, title, "What products reach over their arithmetic intensity, under what the machine can do.")
 }
-
-// families are the fonts that a browser may take.
-const families = "font-family:'Liberation Sans',Arial,Helvetica,sans-serif"
 
 // WritePNG writes the figure as PNG.
-func (f *Figure) WritePNG(w io.Writer) error {
-	width, height := f.size()
-	canvas := vgimg.PngCanvas{Canvas: vgimg.NewWith(vgimg.UseWH(width, height), vgimg.UseDPI(110))}
-	f.draw(draw.New(canvas))
-	_, err := canvas.WriteTo(w)
-	return err
-}
+func (f *Figure) WritePNG(w io.Writer) error { return f.draw().WritePNG(w, 110) }
 
-func (f *Figure) size() (width, height vg.Length) {
-	return max(leastWidth, panelWidth*vg.Length(len(f.panels))), titleHeight + panelHeight + f.footHeight()
-}
+const title = "Roofline of octavo's FP8 products"
 
 // footHeight is the height of legend and caption.
-func (f *Figure) footHeight() vg.Length {
+func (f *Figure) footHeight() float64 {
 	lines := 1 + len(f.caption)
-	return lineHeight*vg.Length(lines) + 3*margin
+	return lineHeight*float64(lines) + 3*margin
 }
 
-func (f *Figure) draw(c draw.Canvas) {
-	c.SetColor(white)
-	c.Fill(c.Rectangle.Path())
-	c.FillText(textStyle(14, draw.XCenter, draw.YTop), vg.Point{X: c.Center().X, Y: c.Max.Y - margin}, "Roofline of octavo's FP8 products")
-	area := draw.Crop(c, 0, 0, f.footHeight(), -titleHeight)
-	width := area.Size().X / vg.Length(len(f.panels))
-	for i, p := range f.panels {
-		left, right := width*vg.Length(i), width*vg.Length(len(f.panels)-1-i)
-		p.draw(draw.Crop(area, left+margin, -right-margin, 0, 0))
+func (f *Figure) draw() *picture.Picture {
+	p := &picture.Picture{
+		Width:  max(leastWidth, panelWidth*float64(len(f.panels))),
+		Height: titleHeight + panelHeight + f.footHeight(),
 	}
-	y := c.Min.Y + f.footHeight() - margin
-	f.legend.draw(c, y)
+	p.FillRectangle(white, picture.Rectangle{Max: picture.Point{X: p.Width, Y: p.Height}})
+	p.Text(textStyle(14, picture.Center, picture.Top), picture.Point{X: p.Width / 2, Y: p.Height - margin}, title)
+	width := p.Width / float64(len(f.panels))
+	for i, panel := range f.panels {
+		left := width * float64(i)
+		panel.draw(p, picture.Rectangle{
+			Min: picture.Point{X: left + margin, Y: f.footHeight()},
+			Max: picture.Point{X: left + width - margin, Y: p.Height - titleHeight},
+		})
+	}
+	y := f.footHeight() - margin
+	f.legend.draw(p, y)
 	y -= margin
 	for _, line := range f.caption {
 		y -= lineHeight
-		c.FillText(textStyle(9, draw.XCenter, draw.YTop), vg.Point{X: c.Center().X, Y: y}, line)
+		p.Text(textStyle(9, picture.Center, picture.Top), picture.Point{X: p.Width / 2, Y: y}, line)
 	}
+	return p
 }
 
-// textStyle returns a style of the figure's only typeface.
-func textStyle(size float64, x text.XAlignment, y text.YAlignment) text.Style {
-	return text.Style{
-		Color: black, XAlign: x, YAlign: y, Handler: handler,
-		Font: font.Font{Typeface: "Liberation", Variant: "Sans", Size: font.Length(size)},
-	}
+// textStyle returns a style of the figure.
+func textStyle(size float64, across, up picture.Align) picture.TextStyle {
+	return picture.TextStyle{Color: black, Size: size, Across: across, Up: up}
 }

@@ -5,12 +5,8 @@ import (
 	"math"
 	"strconv"
 
-	"gonum.org/v1/plot"
-	"gonum.org/v1/plot/plotter"
-	"gonum.org/v1/plot/vg"
-	"gonum.org/v1/plot/vg/draw"
-
 	"github.com/octavo-fp8/octavo/bench"
+	"github.com/octavo-fp8/octavo/cmd/internal/picture"
 )
 
 // panel is the roofline for one number of workers.
@@ -49,49 +45,32 @@ func (p *panel) point(product bench.Product) {
 	p.series = append(p.series, s)
 }
 
-func (p panel) draw(c draw.Canvas) {
-	chart := plot.New()
-	chart.Title.Text = p.title
-	chart.Title.TextStyle = textStyle(12, draw.XCenter, draw.YTop)
-	chart.Title.Padding = namesHeight
-	axis(&chart.X, p.bounds.minX, p.bounds.maxX)
-	axis(&chart.Y, p.bounds.minY, p.bounds.maxY)
-	grid := plotter.NewGrid()
-	grid.Horizontal.Color, grid.Vertical.Color = faint, faint
-	chart.Add(grid, p.shapes, p.roofs)
-	for _, s := range p.series {
-		chart.Add(s)
+func (p panel) draw(to *picture.Picture, area picture.Rectangle) {
+	to.Text(textStyle(12, picture.Center, picture.Top), picture.Point{X: area.Center().X, Y: area.Max.Y}, p.title)
+	area.Max.Y -= namesHeight + titleHeight/2
+	plot := picture.Plot{
+		Color: picture.Colors{Axis: black, Grid: faint, Text: black},
+		X:     axis("arithmetic intensity, FLOP per byte", p.bounds.minX, p.bounds.maxX),
+		Y:     axis("GFLOP/s", p.bounds.minY, p.bounds.maxY),
 	}
-	// Adding may have widened what must be the same in all panels.
-	chart.X.Min, chart.X.Max, chart.Y.Min, chart.Y.Max = p.bounds.minX, p.bounds.maxX, p.bounds.minY, p.bounds.maxY
-	area := draw.Crop(c, labelHeight, 0, labelHeight, 0)
-	chart.Draw(area)
-	data := chart.DataCanvas(area)
-	center := data.Center()
-	label := textStyle(11, draw.XCenter, draw.YBottom)
-	c.FillText(label, vg.Point{X: center.X, Y: c.Min.Y}, "arithmetic intensity, FLOP per byte")
-	label.Rotation, label.YAlign = math.Pi/2, draw.YTop
-	c.FillText(label, vg.Point{X: c.Min.X, Y: center.Y}, "GFLOP/s")
+	plot.Draw(to, area)
+	p.shapes.draw(to, &plot)
+	p.roofs.draw(to, &plot)
+	for _, s := range p.series {
+		s.draw(to, &plot)
+	}
 }
 
-// labelHeight is that of an axis's label. The plotter would draw labels too, but
-// measures the room that they take as if no axis were logarithmic.
-const labelHeight = 0.55 * vg.Centimeter
-
-func axis(a *plot.Axis, least, most float64) {
-	a.Tick.Label = textStyle(9, a.Tick.Label.XAlign, a.Tick.Label.YAlign)
-	a.Scale = plot.LogScale{}
-	a.Tick.Marker = plot.TickerFunc(decades)
-	a.Min, a.Max = least, most
-	a.Padding = 0
+func axis(label string, least, most float64) picture.Axis {
+	return picture.Axis{Label: label, LabelSize: 11, Min: least, Max: most, Log: true, Ticks: decades(least, most), TickSize: 9}
 }
 
 // decades returns 1, 2 and 5 times the powers of ten.
-func decades(least, most float64) (ticks []plot.Tick) {
+func decades(least, most float64) (ticks []picture.Tick) {
 	for power := math.Pow(10, math.Floor(math.Log10(least))); power <= most; power *= 10 {
 		for _, step := range []float64{1, 2, 5} {
 			if v := step * power; v >= least && v <= most {
-				ticks = append(ticks, plot.Tick{Value: v, Label: strconv.FormatFloat(v, 'f', -1, 64)})
+				ticks = append(ticks, picture.Tick{At: v, Label: strconv.FormatFloat(v, 'f', -1, 64)})
 			}
 		}
 	}
@@ -115,4 +94,4 @@ func boundsOf(r *bench.Report) bounds {
 }
 
 // namesHeight is that of the shapes' names above a panel.
-const namesHeight = 3.6 * vg.Centimeter
+const namesHeight = 3.6 * picture.Centimeter

@@ -74,11 +74,11 @@ func TestPNG(t *testing.T) {
 	require.NoError(t, New(report(), "octavo").WritePNG(&data))
 	image, err := png.Decode(&data)
 	require.NoError(t, err)
-	seen := make(map[color.RGBA]bool)
+	seen := make(map[color.NRGBA]bool)
 	for x := range image.Bounds().Dx() {
 		for y := range image.Bounds().Dy() {
 			r, g, b, a := image.At(x, y).RGBA()
-			seen[color.RGBA{uint8(r >> 8), uint8(g >> 8), uint8(b >> 8), uint8(a >> 8)}] = true
+			seen[color.NRGBA{uint8(r >> 8), uint8(g >> 8), uint8(b >> 8), uint8(a >> 8)}] = true
 		}
 	}
 	require.True(t, seen[looks["avx2"].color] && seen[looks["generic"].color] && seen[white])

@@ -3,85 +3,138 @@ package roofline
 import (
 	"image/color"
 
-	"gonum.org/v1/plot"
-	"gonum.org/v1/plot/plotter"
-	"gonum.org/v1/plot/text"
-	"gonum.org/v1/plot/vg"
-	"gonum.org/v1/plot/vg/draw"
-
 	"github.com/octavo-fp8/octavo/bench"
+	"github.com/octavo-fp8/octavo/cmd/internal/chart"
+	"github.com/octavo-fp8/octavo/cmd/internal/picture"
 )
-
-// handler lays text out.
-var handler text.Handler = plot.DefaultTextHandler
 
 var (
-	white = color.RGBA{0xFF, 0xFF, 0xFF, 0xFF}
-	black = color.RGBA{0x20, 0x20, 0x20, 0xFF}
-	dark  = color.RGBA{0x58, 0x58, 0x58, 0xFF}
-	light = color.RGBA{0xB8, 0xB8, 0xB8, 0xFF}
-	faint = color.RGBA{0xEC, 0xEC, 0xEC, 0xFF}
+	white = color.NRGBA{0xFF, 0xFF, 0xFF, 0xFF}
+	black = color.NRGBA{0x20, 0x20, 0x20, 0xFF}
+	dark  = color.NRGBA{0x58, 0x58, 0x58, 0xFF}
+	light = color.NRGBA{0xB8, 0xB8, 0xB8, 0xFF}
+	faint = color.NRGBA{0xEC, 0xEC, 0xEC, 0xFF}
 )
+
+// glyph draws a mark.
+type glyph func(to *picture.Picture, c color.NRGBA, at picture.Point)
 
 // look is how a level is drawn, with weights as a tensor and packed.
 type look struct {
-	color         color.RGBA
-	plain, packed draw.GlyphDrawer
+	color         color.NRGBA
+	plain, packed glyph
 }
 
 // looks have colours from Okabe and Ito's palette, which colour-blind readers can
 // tell apart.
 var looks = map[string]look{
-	"generic": {color.RGBA{0x00, 0x9E, 0x73, 0xFF}, draw.TriangleGlyph{}, draw.PyramidGlyph{}},
-	"neon":    {color.RGBA{0xE6, 0x9F, 0x00, 0xFF}, draw.SquareGlyph{}, draw.BoxGlyph{}},
-	"avx2":    {color.RGBA{0xE6, 0x9F, 0x00, 0xFF}, draw.SquareGlyph{}, draw.BoxGlyph{}},
-	"avx512":  {color.RGBA{0x00, 0x72, 0xB2, 0xFF}, draw.RingGlyph{}, draw.CircleGlyph{}},
-	"amx":     {color.RGBA{0xD5, 0x5E, 0x00, 0xFF}, draw.RingGlyph{}, draw.CircleGlyph{}},
+	"generic": {color.NRGBA{0x00, 0x9E, 0x73, 0xFF}, triangle, pyramid},
+	"neon":    {color.NRGBA{0xE6, 0x9F, 0x00, 0xFF}, square, box},
+	"avx2":    {color.NRGBA{0xE6, 0x9F, 0x00, 0xFF}, square, box},
+	"avx512":  {color.NRGBA{0x00, 0x72, 0xB2, 0xFF}, ring, disc},
+	"amx":     {color.NRGBA{0xD5, 0x5E, 0x00, 0xFF}, ring, disc},
 }
 
 // peerLooks are those of peers, in their order.
-var peerLooks = []draw.GlyphDrawer{draw.CrossGlyph{}, draw.PlusGlyph{}}
+var peerLooks = []glyph{cross, plus}
 
-// series is products of one kind. It is a [plot.Plotter].
+// radius and stroke are those of marks.
+const radius, stroke = 3.5, 0.5
+
+// corners returns places about a point.
+func corners(at picture.Point, xy ...float64) (all []picture.Point) {
+	for i := 0; i < len(xy); i += 2 {
+		all = append(all, at.Add(xy[i], xy[i+1]))
+	}
+	return all
+}
+
+func triangleAt(at picture.Point, r float64) []picture.Point {
+	const sin, cos = 0.5, 0.866025403784439 // of 30 degrees
+	r *= 1.25
+	return corners(at, 0, r, -r*cos, -r*sin, r*cos, -r*sin)
+}
+
+func squareAt(at picture.Point, r float64) []picture.Point {
+	r *= 0.854 // about as large as a circle
+	return corners(at, -r, -r, r, -r, r, r, -r, r)
+}
+
+func triangle(to *picture.Picture, c color.NRGBA, at picture.Point) {
+	to.Outline(picture.Pen{Color: c, Width: stroke}, triangleAt(at, radius)...)
+}
+
+func square(to *picture.Picture, c color.NRGBA, at picture.Point) {
+	to.Outline(picture.Pen{Color: c, Width: stroke}, squareAt(at, radius)...)
+}
+
+func ring(to *picture.Picture, c color.NRGBA, at picture.Point) {
+	to.Ring(picture.Pen{Color: c, Width: stroke}, at, radius)
+}
+
+// What is filled is smaller.
+const filled = 2.5
+
+func pyramid(to *picture.Picture, c color.NRGBA, at picture.Point) {
+	to.Fill(c, triangleAt(at, filled)...)
+}
+
+func box(to *picture.Picture, c color.NRGBA, at picture.Point) { to.Fill(c, squareAt(at, filled)...) }
+
+func disc(to *picture.Picture, c color.NRGBA, at picture.Point) { to.Disc(c, at, filled) }
+
+func plus(to *picture.Picture, c color.NRGBA, at picture.Point) {
+	pen := picture.Pen{Color: c, Width: stroke}
+	to.Line(pen, corners(at, 0, radius, 0, -radius)...)
+	to.Line(pen, corners(at, -radius, 0, radius, 0)...)
+}
+
+func cross(to *picture.Picture, c color.NRGBA, at picture.Point) {
+	const r = 0.707 * radius
+	pen := picture.Pen{Color: c, Width: stroke}
+	to.Line(pen, corners(at, -r, -r, r, r)...)
+	to.Line(pen, corners(at, -r, r, r, -r)...)
+}
+
+// series is products of one kind.
 type series struct {
 	by, level string
 	packed    bool
 	name      string
-	glyph     draw.GlyphStyle
-	points    plotter.XYs
-	shapes    []string // of the points
+	color     color.NRGBA
+	glyph     glyph
+	points    []chart.Point // named after their shapes
 }
 
 func newSeries(p bench.Product) *series {
-	s := &series{by: p.By, level: p.Level, packed: p.Packed, name: p.By}
-	s.glyph = draw.GlyphStyle{Color: dark, Radius: vg.Points(3.5), Shape: draw.CrossGlyph{}}
+	s := &series{by: p.By, level: p.Level, packed: p.Packed, name: p.By, color: dark, glyph: cross}
 	if p.By != bench.Octavo {
 		for i, name := range bench.Peers() {
 			if name == p.By {
-				s.glyph.Shape = peerLooks[i%len(peerLooks)]
+				s.glyph = peerLooks[i%len(peerLooks)]
 			}
 		}
 		return s
 	}
 	s.name = p.Level
-	l := looks[p.Level]
-	s.glyph.Color, s.glyph.Shape = l.color, l.plain
+	if l, known := looks[p.Level]; known {
+		s.color, s.glyph = l.color, l.plain
+		if p.Packed {
+			s.glyph = l.packed
+		}
+	}
 	if p.Packed {
 		s.name += ", packed"
-		s.glyph.Shape, s.glyph.Radius = l.packed, vg.Points(2.5)
 	}
 	return s
 }
 
 func (s *series) add(p bench.Product) {
-	s.points = append(s.points, plotter.XY{X: p.Intensity, Y: p.Best})
-	s.shapes = append(s.shapes, p.Shape.String())
+	s.points = append(s.points, chart.Point{X: p.Intensity, Y: p.Best, Name: p.Shape.String()})
 }
 
-// Plot implements [plot.Plotter].
-func (s *series) Plot(c draw.Canvas, p *plot.Plot) {
-	x, y := p.Transforms(&c)
+func (s *series) draw(to *picture.Picture, p *picture.Plot) {
 	for _, at := range s.points {
-		c.DrawGlyph(s.glyph, vg.Point{X: x(at.X), Y: y(at.Y)})
+		s.glyph(to, s.color, p.At(at.X, at.Y))
 	}
 }

@@ -4,15 +4,11 @@ import (
 	"math"
 	"slices"
 
-	"gonum.org/v1/plot"
-	"gonum.org/v1/plot/vg"
-	"gonum.org/v1/plot/vg/draw"
-
 	"github.com/octavo-fp8/octavo/bench"
+	"github.com/octavo-fp8/octavo/cmd/internal/picture"
 )
 
-// shapes are named above a panel, each over a line at its intensity. It is a
-// [plot.Plotter].
+// shapes are named above a panel, each over a line at its intensity.
 type shapes struct{ all []bench.Shape }
 
 func (s *shapes) add(shape bench.Shape) {
@@ -21,23 +17,20 @@ func (s *shapes) add(shape bench.Shape) {
 	}
 }
 
-// Plot implements [plot.Plotter].
-func (s shapes) Plot(c draw.Canvas, p *plot.Plot) {
+func (s shapes) draw(to *picture.Picture, p *picture.Plot) {
 	const leader, distance = 10, 12 // points
 	all := slices.Clone(s.all)
 	slices.SortFunc(all, func(a, b bench.Shape) int { return int(math.Copysign(1, a.Intensity()-b.Intensity())) })
-	x, _ := p.Transforms(&c)
 	var at []float64
 	for _, shape := range all {
-		at = append(at, float64(x(shape.Intensity())))
+		at = append(at, p.At(shape.Intensity(), p.Y.Min).X)
 	}
-	line := draw.LineStyle{Color: light, Width: vg.Points(0.5)}
-	name := textStyle(9, draw.XLeft, draw.YCenter)
+	name := textStyle(9, picture.Left, picture.Center)
 	name.Rotation = math.Pi / 2
+	low, high := p.Data.Min.Y, p.Data.Max.Y
 	for i, place := range spread(at, distance) {
-		from, to := vg.Length(at[i]), vg.Length(place)
-		c.StrokeLines(line, []vg.Point{{X: from, Y: c.Min.Y}, {X: from, Y: c.Max.Y}, {X: to, Y: c.Max.Y + leader}})
-		c.FillText(name, vg.Point{X: to, Y: c.Max.Y + leader + 3}, all[i].String())
+		to.Line(picture.Pen{Color: light, Width: 0.5}, picture.Point{X: at[i], Y: low}, picture.Point{X: at[i], Y: high}, picture.Point{X: place, Y: high + leader})
+		to.Text(name, picture.Point{X: place, Y: high + leader + 3}, all[i].String())
 	}
 }
 

@@ -1,4 +1,4 @@
-package prometheus
+package telemetrytext
 
 import (
 	"github.com/octavo-fp8/octavo/internal/promtext"
@@ -39,7 +39,7 @@ func count(of func(*telemetry.Total) int64) func(*telemetry.Total) float64 {
 	return func(t *telemetry.Total) float64 { return float64(of(t)) }
 }
 
-// metrics are those of each tensor and operation, in the order of the documentation.
+// metrics are those of each tensor and operation, in the order of the documentation of telemetry/prometheus.
 var metrics = []metric{
 	{
 		name: "octavo_fp8_blocks_total", kind: promtext.Counter,
