@@ -1,6 +1,8 @@
 package main
 
 import (
+	"fmt"
+
 	"github.com/spf13/cobra"
 
 	"github.com/octavo-fp8/octavo/cmd/internal/machine"
@@ -16,12 +18,17 @@ The environment variable OCTAVO_LEVEL forces one. It also prints the model of
 the processor and the sizes of its caches, by which products are cut: from
 CPUID, from Linux's sysfs, or assumed. Results depend on none of these.`
 
-// addVersionFlag adds --version.
+// addVersionFlag adds --version. Cobra's would need a template, which makes a program larger; see package page.
 func addVersionFlag(root *cobra.Command) {
-	root.Version = machine.Current().Build.String()
-	root.SetVersionTemplate("octavo {{.Version}}\n")
-	root.InitDefaultVersionFlag()
-	root.Flag("version").Usage = "print the version and the commit that it was built from"
+	version := root.Flags().BoolP("version", "v", false, "print the version and the commit that it was built from")
+	run := root.RunE
+	root.RunE = func(cmd *cobra.Command, args []string) error {
+		if !*version {
+			return run(cmd, args)
+		}
+		_, err := fmt.Fprintf(cmd.OutOrStdout(), "octavo %s\n", machine.Current().Build)
+		return err
+	}
 }
 
 func newVersionCommand() *cobra.Command {

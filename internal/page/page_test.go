@@ -1,45 +1,44 @@
 package page
 
 import (
-	"errors"
-	"html/template"
-	"io"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 )
 
+func written(t *testing.T, p Page) string {
+	var b strings.Builder
+	require.NoError(t, p.Write(&b))
+	return b.String()
+}
+
 // TestWrite has everything in its place, escaped.
 func TestWrite(t *testing.T) {
-	page := New("test", `{{define "style"}}<style>h1 { color: red }</style>{{end}}<h1>{{.}}</h1>{{shout "x"}}`, template.FuncMap{"shout": strings.ToUpper})
-	var b strings.Builder
-	require.NoError(t, page.Write(&b, "a < b", "c & d"))
-	text := b.String()
+	var b Body
+	b.Put("<h1>%s</h1>%s", "c & d", HTML("<br>"))
+	text := written(t, Page{Title: "a < b", Main: b.HTML(), Style: "<style>h1 { color: red }</style>"})
 	require.True(t, strings.HasPrefix(text, "<!DOCTYPE html>\n"))
-	for _, want := range []string{"<title>a &lt; b</title>", "</style>\n<style>h1 { color: red }</style>\n</head>", "<main>\n<h1>c &amp; d</h1>X\n</main>\n<script>\n(() => {", "default-src 'none'"} {
+	for _, want := range []string{"<title>a &lt; b</title>", "</style>\n<style>h1 { color: red }</style>\n</head>", "<main>\n<h1>c &amp; d</h1><br>\n</main>\n<script>\n(() => {", "default-src 'none'"} {
 		require.Contains(t, text, want)
 	}
 	require.Equal(t, 2, strings.Count(text, "<style>"))
+	require.NotContains(t, text, "%!", "each verb has its value")
 
-	p, err := page.Page("", "", template.FuncMap{"shout": func(string) string { return "replaced" }})
-	require.NoError(t, err)
-	p.Before, p.After, p.Library, p.Script = "<!-- before -->", "<!-- after -->", "library()", "script()"
-	b.Reset()
-	require.NoError(t, p.Write(&b))
-	for _, want := range []string{"replaced", "<!-- before --><style>", "</style>\n<!-- after --><style>", "<script>library()</script>\n<script>", "\nscript()})();"} {
-		require.Contains(t, b.String(), want)
+	text = written(t, Page{Before: "<!-- before -->", After: "<!-- after -->", Library: "library()", Script: "script()"})
+	for _, want := range []string{"<!-- before --><style>", "</style>\n<!-- after -->\n</head>", "<script>library()</script>\n<script>", "\nscript()})();"} {
+		require.Contains(t, text, want)
 	}
-	b.Reset()
-	require.NoError(t, page.Write(&b, "", ""))
-	require.Contains(t, b.String(), "X\n</main>", "what a page replaces stays in the template")
 }
 
-// TestFailure writes nothing.
-func TestFailure(t *testing.T) {
-	page := New("test", `<h1>{{fail}}</h1>`, template.FuncMap{"fail": func() (string, error) { return "", errors.New("no") }})
-	var b strings.Builder
-	require.ErrorContains(t, page.Write(&b, "", nil), "no")
-	require.Empty(t, b.String())
-	require.Panics(t, func() { _ = New("wrong", `{{`, nil).Write(io.Discard, "", nil) })
+// TestTable: names and cells are escaped, numbers marked.
+func TestTable(t *testing.T) {
+	var b Body
+	b.Table(Table{Label: `"it"`, Class: "figures", Columns: append(Columns("", "<a>"), Columns(Number, "n")...), Rows: [][]any{{"x & y", 5}, {HTML("<b>z</b>"), 1.5}}})
+	require.Equal(t, HTML(`<div class="wide" tabindex="0" role="region" aria-label="&#34;it&#34;"><table class="figures">
+<thead><tr><th>&lt;a&gt;</th><th class="number">n</th></tr></thead>
+<tbody><tr><td>x &amp; y</td><td class="number">5</td></tr>
+<tr><td><b>z</b></td><td class="number">1.5</td></tr>
+</tbody></table></div>
+`), b.HTML())
 }

@@ -199,7 +199,7 @@ func TestPage(t *testing.T) {
 		text := pageOf(t, r)
 		wellFormed(t, text)
 		require.NotRegexp(t, `(src|href)="?(https?:|//)|<script>alert|@import|url\(`, text)
-		for _, want := range []string{`<h1 class="fail">FAIL: 2 of 130000`, "&lt;script&gt;alert", "row 321, column 123: got &#43;Inf, want", "500x260 F32, K = 64",
+		for _, want := range []string{`<h1 class="fail">FAIL: 2 of 130000`, "&lt;script&gt;alert", "row 321, column 123: got +Inf, want", "500x260 F32, K = 64",
 			`class="halo"`, `class="first"`, `class="largest"`, "3x2 elements", "tiles of 16x16", "codes of A, row 321", "lines are 64 apart"} {
 			require.Contains(t, text, want)
 		}

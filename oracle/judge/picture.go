@@ -4,18 +4,19 @@ import (
 	"bytes"
 	"encoding/base64"
 	"fmt"
-	"html/template"
 	"image"
 	"image/png"
 	"strconv"
 	"strings"
+
+	"github.com/octavo-fp8/octavo/internal/page"
 )
 
 // picture is how the map is shown: an image of one pixel for each cell, and what is
 // drawn over it, at places in percent of its width and height.
 type picture struct {
-	Image         template.URL
-	Width, Height int // on a screen that is wide enough
+	Image         string // its address
+	Width, Height int    // on a screen that is wide enough
 	Across, Down  []gridLine
 	Marks         []mark
 	Every         int // elements from one grid line to the next
@@ -27,6 +28,14 @@ type gridLine struct {
 	At     float64
 	Label  string
 	Second bool
+}
+
+// class is what the style sheet leaves out where there is little room.
+func (l gridLine) class() page.HTML {
+	if l.Second {
+		return " second"
+	}
+	return ""
 }
 
 // mark is a circle about an element.
@@ -68,7 +77,7 @@ type place struct {
 }
 
 // image returns a PNG of a pixel for each cell.
-func (m *ErrorMap) image() (template.URL, error) {
+func (m *ErrorMap) image() (string, error) {
 	img := image.NewRGBA(image.Rect(0, 0, m.Across, m.Down))
 	for i := range m.Cells {
 		img.SetRGBA(i%m.Across, i/m.Across, m.Cells[i].color())
@@ -77,7 +86,7 @@ func (m *ErrorMap) image() (template.URL, error) {
 	if err := png.Encode(&b, img); err != nil {
 		return "", err
 	}
-	return template.URL("data:image/png;base64," + base64.StdEncoding.EncodeToString(b.Bytes())), nil
+	return "data:image/png;base64," + base64.StdEncoding.EncodeToString(b.Bytes()), nil
 }
 
 // gridStep returns a size of tiles that makes no more than a dozen of n elements.

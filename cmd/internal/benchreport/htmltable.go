@@ -1,44 +1,43 @@
 package benchreport
 
-// htmlTable is a crossTable for the template of the page.
-type htmlTable struct {
-	Name, Corner string
-	Groups       []htmlGroup
-	Columns      []string // nil where no column has a name
-	Rows         []htmlRow
-}
+import "github.com/octavo-fp8/octavo/cmd/internal/page"
 
-type htmlGroup struct {
-	Name string
-	Span int // columns
-}
-
-type htmlRow struct {
-	Name  string
-	Cells []string
-}
-
-func (t *crossTable) html(name string) htmlTable {
-	h := htmlTable{Name: name, Corner: t.corner}
+// putOn adds the table to a page.
+func (t *crossTable) putOn(p *page.Page, label string) {
 	named := false
 	for _, g := range t.groups {
-		h.Groups = append(h.Groups, htmlGroup{g.name, len(g.columns)})
 		for _, c := range g.columns {
-			h.Columns = append(h.Columns, c.name)
 			named = named || c.name != ""
 		}
 	}
-	if !named {
-		h.Columns = nil
+	p.Put("<div class=\"wide dense\" tabindex=\"0\" role=\"region\" aria-label=\"%s\">\n<table>\n<thead>\n", label)
+	if named {
+		p.Put("<tr><td rowspan=\"2\"></td>")
+	} else {
+		p.Put("<tr><td></td>")
 	}
-	for _, row := range t.rows {
-		r := htmlRow{Name: row}
+	for _, g := range t.groups {
+		p.Put("<th class=\"number\" scope=\"colgroup\" colspan=\"%s\">%s</th>", len(g.columns), g.name)
+	}
+	p.Put("</tr>\n")
+	if named {
+		p.Put("<tr>")
 		for _, g := range t.groups {
 			for _, c := range g.columns {
-				r.Cells = append(r.Cells, c.cells[row])
+				p.Put("<th class=\"number\" scope=\"col\">%s</th>", c.name)
 			}
 		}
-		h.Rows = append(h.Rows, r)
+		p.Put("</tr>\n")
 	}
-	return h
+	p.Put("</thead>\n<tbody>\n")
+	for _, row := range t.rows {
+		p.Put("<tr><th scope=\"row\">%s</th>", row)
+		for _, g := range t.groups {
+			for _, c := range g.columns {
+				p.Put("<td class=\"number\">%s</td>", c.cells[row])
+			}
+		}
+		p.Put("</tr>\n")
+	}
+	p.Put("</tbody>\n</table>\n</div>\n")
 }

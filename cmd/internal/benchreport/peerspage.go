@@ -1,33 +1,30 @@
 package benchreport
 
 import (
-	_ "embed"
 	"io"
 
 	"github.com/octavo-fp8/octavo/cmd/internal/page"
+	frame "github.com/octavo-fp8/octavo/internal/page"
 )
 
-//go:embed peers.html
-var peersBody string
-
-var peersTemplate = page.New("peers", peersBody+tableBody, nil)
-
-// peersPage is what the template is about.
-type peersPage struct{ PeerResult }
-
 func (r PeerResult) writePage(w io.Writer) error {
-	return peersTemplate.Write(w, "octavo bench: beside its peers", peersPage{r})
-}
-
-// Tables are those of the text.
-func (p peersPage) Tables() (all []htmlTable) {
-	for _, t := range p.tables(putFull) {
-		all = append(all, t.html(t.corner))
+	var p page.Page
+	p.Put("<h1>Octavo beside its peers</h1>\n")
+	frame.Each(&p.Body, "<p>%s.</p>\n", r.Lines())
+	if len(r.Done) < r.Cases {
+		p.Put("<p class=\"bad\">Stopped after %s of %s comparisons.</p>\n", len(r.Done), r.Cases)
 	}
-	return all
-}
-
-// Legend says what is in the tables.
-func (p peersPage) Legend() string {
-	return legend
+	p.Put("<h2>Rates and ratios</h2>\n<p>%s</p>\n", legend)
+	for _, t := range r.tables(putFull) {
+		p.Put("<h3>%s</h3>\n", t.corner)
+		t.putOn(&p, t.corner)
+	}
+	p.Put("<h2>What to know about them</h2>\n")
+	frame.Each(&p.Body, "<p>%s</p>\n", r.Remarks())
+	if r.Against != nil {
+		p.Put("<h2>Against an earlier run</h2>\n")
+		frame.Each(&p.Body, "<p>%s</p>\n", r.Verdict())
+	}
+	p.Put("<h2>To repeat it</h2>\n<p><code>%s</code></p>\n", r.Command)
+	return p.Write(w, "octavo bench: beside its peers")
 }

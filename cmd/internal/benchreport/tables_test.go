@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/octavo-fp8/octavo/cmd/internal/page"
 )
 
 func TestCrossTable(t *testing.T) {
@@ -45,15 +47,23 @@ func TestWideTableIsSplit(t *testing.T) {
 }
 
 func TestHTMLTable(t *testing.T) {
-	var table crossTable
+	var table, bare crossTable
 	table.put("one", "a", "best", "1")
-	table.put("one", "a", "median", "2")
+	table.put("one", "a", "median", "<2>")
 	table.put("two", "b", "best", "3")
-	require.Equal(t, htmlTable{
-		Name: "A table", Groups: []htmlGroup{{"a", 2}, {"b", 1}}, Columns: []string{"best", "median", "best"},
-		Rows: []htmlRow{{"one", []string{"1", "2", ""}}, {"two", []string{"", "", "3"}}},
-	}, table.html("A table"))
-	var bare crossTable
+	var p page.Page
+	table.putOn(&p, "A table")
+	text := string(p.HTML())
+	for _, want := range []string{
+		`aria-label="A table"`, `<td rowspan="2"></td>`, `colspan="2">a</th><th class="number" scope="colgroup" colspan="1">b</th>`,
+		`<th class="number" scope="col">best</th><th class="number" scope="col">median</th><th class="number" scope="col">best</th>`,
+		`<th scope="row">one</th><td class="number">1</td><td class="number">&lt;2&gt;</td><td class="number"></td>`,
+		`<th scope="row">two</th><td class="number"></td><td class="number"></td><td class="number">3</td>`,
+	} {
+		require.Contains(t, text, want)
+	}
 	bare.put("one", "a", "", "1")
-	require.Nil(t, bare.html("").Columns)
+	var q page.Page
+	bare.putOn(&q, "")
+	require.NotContains(t, string(q.HTML()), `scope="col"`)
 }

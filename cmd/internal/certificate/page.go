@@ -1,27 +1,17 @@
 package certificate
 
 import (
-	_ "embed"
 	"fmt"
-	"html/template"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/octavo-fp8/octavo/checkpoint"
 	"github.com/octavo-fp8/octavo/cmd/internal/chart"
 	"github.com/octavo-fp8/octavo/cmd/internal/page"
+	frame "github.com/octavo-fp8/octavo/internal/page"
 	"github.com/octavo-fp8/octavo/internal/textout"
 )
-
-//go:embed page.html
-var pageSource string
-
-var pageTemplate = page.New("certificate", pageSource, template.FuncMap{
-	"name": textout.Name, "percent": textout.Percent, "reason": reason, "notUnderstood": notUnderstood, "kept": kept, "leftOut": leftOut,
-	"dB":    func(x checkpoint.Number) string { return textout.Decibels(float64(x)) },
-	"deref": func(c *chart.Chart) chart.Chart { return *c },
-	"error": func(x checkpoint.Number) string { return fmt.Sprintf("%.3g", float64(x)) },
-})
 
 // What a page shows at most, so that one of a hundred thousand weights is still a page.
 const (
@@ -32,21 +22,99 @@ const (
 // pageData is what the page is made of.
 type pageData struct {
 	*checkpoint.Certificate
-	Totals []total
-	Claims claims
-	Losers []checkpoint.WeightLoss
-	kinds  []kind
+	kinds []kind
 }
 
 // WritePage writes a certificate as a page, which depends on nothing else.
 func WritePage(w io.Writer, c *checkpoint.Certificate) error {
-	d := pageData{Certificate: c, Totals: totals(c), Claims: newClaims(c), Losers: losers(c)}
-	d.kinds = kindsOf(d.Losers)
+	lost := losers(c)
+	d := pageData{c, kindsOf(lost)}
+	var p page.Page
 	title := "What was lost in " + c.Layout
 	if len(c.NotUnderstood) > 0 {
 		title = "No certificate of " + c.Layout
 	}
-	return pageTemplate.Write(w, title, d)
+	p.Put("<h1>%s</h1>\n", title)
+	if of := c.NotUnderstood; len(of) > 0 {
+		p.Put("<p>%s:</p>\n<ul>", notUnderstood(c))
+		for _, name := range of[:min(len(of), mostRows)] {
+			p.Put("<li>%s</li>", textout.Name(name))
+		}
+		p.Put("</ul>\n")
+		putLeft(&p, len(of))
+	}
+	p.Put("<p>%s weights, %s bytes in %s files.\n", len(c.Tensors), d.Bytes(), len(c.Files))
+	switch {
+	case c.Lossless:
+		p.Put("%s", kept(c))
+	case len(lost) > 0:
+		p.Put("%s weights have lost something.", len(lost))
+	}
+	p.Put("\n%s</p>\n", leftOut(c))
+	p.Table(frame.Table{Columns: append(frame.Columns("", "from", "to"), frame.Columns(frame.Number, "weights", "elements")...),
+		Rows: frame.Rows(totals(c), func(t total) []any { return []any{t.From, t.To, t.Weights, t.Elements} })})
+	putClaims(&p, newClaims(c))
+	if kinds := d.KindChart(); kinds != nil {
+		p.Put("<h2>Signal-to-quantization-noise ratio</h2>\n")
+		p.Charts(*kinds)
+		if layers := d.LayerChart(); layers != nil {
+			p.Charts(*layers)
+		}
+	}
+	putLosers(&p, lost)
+	p.Put("<h2>Files</h2>\n")
+	p.Table(frame.Table{Label: "Files", Columns: slices.Concat(frame.Columns("", "file"), frame.Columns(frame.Number, "bytes"), frame.Columns("", "CRC-32C")),
+		Rows: frame.Rows(c.Files[:min(len(c.Files), mostRows)], func(f checkpoint.FileSum) []any {
+			return []any{textout.Name(f.Name), f.Bytes, frame.Format("<code>%s</code>", f.CRC32)}
+		})})
+	putLeft(&p, len(c.Files))
+	return p.Write(w, title)
+}
+
+// putLeft says how many of n are shown, where that is not all.
+func putLeft(p *page.Page, n int) {
+	if n > mostRows {
+		p.Put("<p class=\"note\">The first %s of %s are shown.</p>\n", mostRows, n)
+	}
+}
+
+func putClaims(p *page.Page, of claims) {
+	if of.All == 0 {
+		return
+	}
+	p.Put("<h2>Codes that keep their values</h2>\n<p>%s</p>\n", of)
+	if len(of.Broken) == 0 {
+		return
+	}
+	p.Table(frame.Table{Label: "What keeps weights from it", Columns: append(frame.Columns(frame.Name, "weight"), frame.Columns("", "to", "the first block that does not keep its values")...),
+		Rows: frame.Rows(of.Broken[:min(len(of.Broken), mostRows)], func(l checkpoint.WeightLoss) []any {
+			return []any{textout.Name(l.Name), l.To, reason(l.Claim)}
+		})})
+	putLeft(p, len(of.Broken))
+	p.Put("<p>%s</p>\n", of.Advice())
+}
+
+// putLosers adds the weights that lost something, those that lost most first.
+func putLosers(p *page.Page, all []checkpoint.WeightLoss) {
+	if len(all) == 0 {
+		return
+	}
+	if len(all) > mostRows {
+		p.Put("<h2>The %s of %s weights that lost most</h2>\n", mostRows, len(all))
+	} else {
+		p.Put("<h2>Weights that lost something, the worst first</h2>\n")
+	}
+	p.Table(frame.Table{Label: "Weights", Columns: slices.Concat(frame.Columns(frame.Name, "weight"), frame.Columns("", "from", "to", "arithmetic"),
+		frame.Columns(frame.Number, "SQNR, dB", "largest error"), frame.Columns("", "at"), frame.Columns(frame.Number, "saturated", "flushed", "became NaN or infinite", "were so")),
+		Rows: frame.Rows(all[:min(len(all), mostRows)], func(l checkpoint.WeightLoss) []any {
+			where := ""
+			if l.Where != nil {
+				where = fmt.Sprint(l.Where)
+			}
+			return []any{textout.Name(l.Name), l.From, l.To, l.Arithmetic, textout.Decibels(float64(l.SQNR)), fmt.Sprintf("%.3g", float64(l.Largest)), where,
+				textout.Percent(l.Saturated, l.Elements), textout.Percent(l.Flushed, l.Elements), textout.Percent(l.BecameNonFinite, l.Elements), textout.Percent(l.NonFinite, l.Elements)}
+		})})
+	p.Put("<p class=\"note\">The largest error and its place are of the values themselves. Saturated are finite values too large for their scale; flushed are those that were not zero and became zero. First come weights with values that became NaN or infinite, then those with the lowest SQNR.</p>\n")
 }
 
 // Bytes is the size of all files.
@@ -56,22 +124,6 @@ func (d pageData) Bytes() (n int64) {
 	}
 	return n
 }
-
-// Rows are the weights in the table, those that lost most first.
-func (d pageData) Rows() []checkpoint.WeightLoss { return d.Losers[:min(len(d.Losers), mostRows)] }
-
-// UnknownRows are the tensors in the list that are not understood.
-func (d pageData) UnknownRows() []string {
-	return d.NotUnderstood[:min(len(d.NotUnderstood), mostRows)]
-}
-
-// BrokenRows are the claims in the table that do not hold.
-func (d pageData) BrokenRows() []checkpoint.WeightLoss {
-	return d.Claims.Broken[:min(len(d.Claims.Broken), mostRows)]
-}
-
-// FileRows are the files in the table.
-func (d pageData) FileRows() []checkpoint.FileSum { return d.Files[:min(len(d.Files), mostRows)] }
 
 // KindChart has the SQNR of each kind of module, the worst first. There is none where no SQNR
 // is a number.

@@ -65,8 +65,7 @@ func TestCharts(t *testing.T) {
 		lossOf("lm_head.weight", 25),
 		{Name: "model.norm.weight", Exact: true, Copied: true, SQNR: checkpoint.Number(math.Inf(1))},
 	}}
-	d := pageData{Certificate: c, Losers: losers(c)}
-	d.kinds = kindsOf(d.Losers)
+	d := pageData{c, kindsOf(losers(c))}
 	kinds := d.KindChart()
 	require.Equal(t, []string{"up_proj", "lm_head", "q_proj"}, kinds.Labels)
 	require.EqualValues(t, []any{20., 25., 31.}, []any{kinds.Series[1].Points[0].Y, kinds.Series[1].Points[1].Y, kinds.Series[1].Points[2].Y})

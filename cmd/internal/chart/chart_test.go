@@ -25,13 +25,14 @@ func points(xy ...float64) (all []Point) {
 }
 
 func svgOf(t *testing.T, c Chart) string {
-	svg, err := c.SVG()
-	require.NoError(t, err)
-	require.True(t, strings.HasPrefix(string(svg), "<svg"))
-	d := xml.NewDecoder(strings.NewReader(string(svg)))
+	var b strings.Builder
+	require.NoError(t, c.WriteElement(&b))
+	svg := b.String()
+	require.True(t, strings.HasPrefix(svg, "<svg"))
+	d := xml.NewDecoder(strings.NewReader(svg))
 	for {
 		if _, err := d.Token(); err == io.EOF {
-			return string(svg)
+			return svg
 		} else {
 			require.NoError(t, err)
 		}

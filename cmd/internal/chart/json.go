@@ -2,7 +2,6 @@ package chart
 
 import (
 	"encoding/json"
-	"html/template"
 	"math"
 	"slices"
 )
@@ -44,8 +43,8 @@ type scriptCurve struct {
 
 var markNames = [...]string{Line: "line", Crosses: "crosses", Rings: "rings", Dots: "dots", Joined: "joined", Bars: "bars"}
 
-// JSON returns what the script of a page draws the chart from.
-func (c Chart) JSON() (template.JS, error) {
+// JSON returns what the script of a page draws the chart from, without the characters that HTML gives a meaning.
+func (c Chart) JSON() (string, error) {
 	f := newFigure(c)
 	whole, base2 := f.wholeX()
 	d := scriptData{
@@ -59,7 +58,7 @@ func (c Chart) JSON() (template.JS, error) {
 		d.Series = append(d.Series, s.script())
 	}
 	b, err := json.Marshal(d)
-	return template.JS(b), err
+	return string(b), err
 }
 
 func (c curve) script() scriptCurve {

@@ -1,7 +1,6 @@
 package chart
 
 import (
-	"html/template"
 	"image/color"
 	"io"
 	"math"
@@ -19,22 +18,16 @@ const (
 	edge         = 0.3 * picture.Centimeter
 )
 
-// SVG returns the static picture as an element of a page.
-func (c Chart) SVG() (template.HTML, error) {
-	var b strings.Builder
-	err := c.writeElement(&b)
-	return template.HTML(b.String()), err
-}
-
 // WriteSVG writes the static picture as a file.
 func (c Chart) WriteSVG(w io.Writer) error {
 	if _, err := io.WriteString(w, "<?xml version=\"1.0\"?>\n"); err != nil {
 		return err
 	}
-	return c.writeElement(w)
+	return c.WriteElement(w)
 }
 
-func (c Chart) writeElement(w io.Writer) error {
+// WriteElement writes the static picture as an element of a page.
+func (c Chart) WriteElement(w io.Writer) error {
 	f := newFigure(c)
 	return f.picture().WriteSVG(w, c.Title, f.description())
 }

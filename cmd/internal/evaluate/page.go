@@ -1,43 +1,68 @@
 package evaluate
 
 import (
-	_ "embed"
 	"fmt"
-	"html/template"
 	"io"
 	"math"
 	"path/filepath"
+	"slices"
 
 	"github.com/octavo-fp8/octavo/cmd/internal/chart"
 	"github.com/octavo-fp8/octavo/cmd/internal/page"
+	frame "github.com/octavo-fp8/octavo/internal/page"
 	"github.com/octavo-fp8/octavo/internal/textout"
 	"github.com/octavo-fp8/octavo/nn/evaluate"
 )
 
-//go:embed page.html
-var pageSource string
-
-var pageTemplate = page.New("evaluate", pageSource, template.FuncMap{
-	"perplexity": perplexityText, "change": changeText, "kl": klText, "same": sameText,
-	"small":    func(x evaluate.Number) string { return small(float64(x)) },
-	"decibels": func(x evaluate.Number) string { return textout.Decibels(float64(x)) },
-	"place":    place,
-})
-
-// pageData is what the page is made of.
-type pageData struct {
-	*Report
-	Command, Machine string
-}
-
 // WritePage writes the report as a page. command is what repeats it, on the given machine.
 func (r *Report) WritePage(w io.Writer, command, machine string) error {
-	d := pageData{r, command, machine}
-	return pageTemplate.Write(w, "What recipes cost "+d.Name(), d)
+	var p page.Page
+	title := "What recipes cost " + textout.Name(filepath.Base(r.Model)) // without the directories it is in
+	p.Put("<h1>%s</h1>\n<p>%s Perplexity in FP32: <strong>%s</strong>.", title, r.Summary(), r.PerplexityText())
+	if r.Windows == 1 {
+		p.Put(" One window has no standard errors.")
+	}
+	p.Put("</p>\n")
+	if len(r.Results) > 0 {
+		r.putRecipes(&p)
+		if r.LayerWindows > 0 {
+			r.putLayers(&p)
+		}
+		p.Put("<h2>What the recipes are</h2>\n<dl>")
+		for _, of := range r.Judged() {
+			p.Put("<dt>%s</dt><dd>%s</dd>\n", of.Recipe, of.Operands)
+		}
+		p.Put("</dl>\n")
+	}
+	p.Repeat(command, machine)
+	return p.Write(w, title)
 }
 
-// Name is that of the model without the directories it is in.
-func (d pageData) Name() string { return textout.Name(filepath.Base(d.Model)) }
+func (r *Report) putRecipes(p *page.Page) {
+	p.Put("<h2>Recipes</h2>\n<p>The seven linear layers of each block are quantized; embedding, norms, attention scores and head stay FP32. With weights or activations alone, what their codes stand for is multiplied in FP32; with both, the codes are multiplied. Changes are paired, window by window, with their standard errors. Same top is the share of tokens for which the most likely one is that of FP32.</p>\n")
+	t := frame.Table{Label: "Recipes", Columns: slices.Concat(frame.Columns(frame.Whole, "recipe"), frame.Columns("", "quantized"),
+		frame.Columns(frame.Number, "perplexity", "change", "KL, nats a token", "largest KL", "same top", "largest error of a logit"))}
+	for i := range r.Results {
+		of := &r.Results[i]
+		t.Rows = append(t.Rows, []any{of.Recipe, of.Mode, perplexityText(of.Perplexity), changeText(of.Difference), klText(of.KL), place(of.LargestKL), sameText(of.SameTop), place(of.LargestLogit)})
+	}
+	p.Table(t)
+	for i := range r.Results {
+		if of := &r.Results[i]; of.NonFinite > 0 {
+			p.Put("<p class=\"notice\">%s, %s: logits are NaN or infinite for %s of %s tokens.</p>\n", of.Recipe, of.Mode, of.NonFinite, r.Targets)
+		}
+	}
+	p.Charts(r.PerplexityChart(), r.DivergenceChart())
+}
+
+func (r *Report) putLayers(p *page.Page) {
+	p.Put("<h2>Layer by layer</h2>\n<p>One part of the model alone is quantized, on the first %s tokens; %s.</p>\n", r.LayerTargets, r.Judged()[0].Mode)
+	p.Charts(r.LayerChart(), r.KindChart(), r.LinearChart())
+	p.Put("<h3>The worst</h3>\n")
+	p.Table(frame.Table{Label: "The worst layers", Columns: slices.Concat(frame.Columns(frame.Whole, "recipe"), frame.Columns("", "layer"),
+		frame.Columns(frame.Number, "KL, nats a token"), frame.Columns("", "linear layer"), frame.Columns(frame.Number, "SQNR, dB")),
+		Rows: r.worst()})
+}
 
 // place writes the largest value of something and where it is.
 func place(l evaluate.Largest) string {
@@ -162,22 +187,17 @@ func (r *Report) LinearChart() chart.Chart {
 // worstRows is how many rows of a recipe the table of the worst has.
 const worstRows = 5
 
-// WorstRow is a row of that table.
-type WorstRow struct {
-	Recipe, Layer, KL, Linear, SQNR string
-}
-
-// Worst are the layers that cost the most, of each recipe.
-func (r *Report) Worst() (rows []WorstRow) {
+// worst are the layers that cost the most, of each recipe.
+func (r *Report) worst() (rows [][]any) {
 	for _, of := range r.Judged() {
 		layers := of.WorstLayers(worstRows)
 		for i, l := range of.WorstLinears(worstRows) {
-			row := WorstRow{Linear: l.Name, SQNR: textout.Decibels(float64(l.SQNR))}
+			row := []any{"", "", "", l.Name, textout.Decibels(float64(l.SQNR))}
 			if i == 0 {
-				row.Recipe = fmt.Sprintf("%s, %v", of.Recipe, of.Mode)
+				row[0] = fmt.Sprintf("%s, %v", of.Recipe, of.Mode)
 			}
 			if i < len(layers) {
-				row.Layer, row.KL = layers[i].Name, small(float64(layers[i].KL.Mean))
+				row[1], row[2] = layers[i].Name, small(float64(layers[i].KL.Mean))
 			}
 			rows = append(rows, row)
 		}

@@ -1,26 +1,18 @@
 package inspect
 
 import (
-	_ "embed"
 	"fmt"
-	"html/template"
 	"io"
 	"math"
 	"path/filepath"
+	"slices"
 
 	"github.com/octavo-fp8/octavo/cmd/internal/chart"
 	"github.com/octavo-fp8/octavo/cmd/internal/jsonout"
 	"github.com/octavo-fp8/octavo/cmd/internal/page"
+	frame "github.com/octavo-fp8/octavo/internal/page"
 	"github.com/octavo-fp8/octavo/internal/textout"
 )
-
-//go:embed page.html
-var pageSource string
-
-var pageTemplate = page.New("inspect", pageSource, template.FuncMap{
-	"deref": func(c *chart.Chart) chart.Chart { return *c },
-	"size":  size, "percent": textout.Percent, "share": percent, "dB": func(x jsonout.Number) string { return textout.Decibels(float64(x)) },
-})
 
 // What a page shows at most, so that one of a thousand tensors, or of a million, is still
 // a page.
@@ -31,35 +23,91 @@ const (
 )
 
 // pageData is what the page is made of.
-type pageData struct {
-	*Report
-	Rows    []pageRow
-	Order   string
-	Command string
-	Machine string
-}
+type pageData struct{ *Report }
 
 // WritePage writes the report as a page. command is what repeats it, on the given machine.
 func (r *Report) WritePage(w io.Writer, v View, command, machine string) error {
-	d := pageData{Report: r, Order: orders[v.Sort], Command: command, Machine: machine}
-	rows := r.view(v)
-	for _, t := range rows[:min(len(rows), mostRows)] {
-		d.Rows = append(d.Rows, r.pageRow(t))
+	d := pageData{r}
+	var p page.Page
+	title := "What FP8 would do to " + textout.Name(r.title())
+	p.Put("<h1>%s</h1>\n", title)
+	if r.Stopped() {
+		p.Put("<p class=\"notice\">Stopped: %s of %s tensors were inspected; all of this is of those.</p>\n", len(r.Tensors), r.Selected)
 	}
-	return pageTemplate.Write(w, "What FP8 would do to "+textout.Name(r.title()), d)
+	p.Put("<p>%s", r.counts())
+	if r.Selected < r.All {
+		p.Put(" (%s of %s tensors match --only)", r.Selected, r.All)
+	}
+	p.Put(".\n")
+	frame.Each(&p.Body, "%s\n", r.Summary())
+	p.Put("</p>\n")
+	frame.Each(&p.Body, "<p class=\"notice\">%s</p>\n", r.Problems)
+	p.Table(frame.Table{Columns: append(frame.Columns("", "type"), frame.Columns(frame.Number, "tensors", "elements", "bytes")...),
+		Rows: frame.Rows(r.Totals.ByType, func(t TypeTotal) []any { return []any{t.DType, t.Tensors, t.Elements, size(t.Bytes)} })})
+	if len(r.Ranking) > 0 {
+		d.putRanking(&p)
+	}
+	if histograms := d.Histograms(); len(histograms) > 0 {
+		p.Put("<h2>Magnitudes</h2>\n")
+		p.Charts(histograms...)
+	}
+	rows := r.view(v)
+	rows = rows[:min(len(rows), mostRows)]
+	which := "All tensors"
+	if len(rows) < len(r.Tensors) {
+		which = fmt.Sprintf("%d of %d tensors", len(rows), len(r.Tensors))
+	}
+	p.Put("<h2>%s, %s</h2>\n", which, orders[v.Sort])
+	p.Table(r.tensorTable(rows))
+	p.Put("<p class=\"note\">The riskiest tensors are those with values that are NaN or infinite; then, under the recipe, those with values that become so, with values that saturate, with 1%% or more of what is not zero flushed to zero, with a row or block error or a crest (the largest magnitude over the root mean square) of twice the median or more; then those that were not judged; then all others.</p>\n")
+	p.Repeat(command, machine)
+	return p.Write(w, title)
 }
 
-// Title names the files.
-func (d pageData) Title() string { return textout.Name(d.title()) }
+func (d pageData) putRanking(p *page.Page) {
+	p.Put("<h2>Recipes</h2>\n<p>%s encoded to %s under each of these recipes. The best recipe loses the smallest share of what is not zero, saturated or flushed to zero, of the matrix of which it loses most, to 0.1%%; where that is the same, the error of its worst row is the smallest, to 1%%; then the block error of its worst matrix, then of the median one, to 0.1%%; then the fewest bytes of scales. One that makes finite values NaN or infinite comes after those that do not. An error is the root of the energy of the difference over that of the values themselves: of each row, of which the largest counts, and of each block of 128 values in a row, of which the mean counts.</p>\n", d.matrices(), d.Format)
+	p.Charts(d.RankingChart())
+	t := frame.Table{Columns: slices.Concat(frame.Columns(frame.Whole, "recipe"), frame.Columns("", "block"), frame.Columns(frame.Number, "bytes of scales",
+		"lost, worst matrix", "worst row", "blocks, worst matrix", "blocks, median", "worst SQNR, dB", "saturated", "flushed", "became NaN or infinite"))}
+	for _, of := range d.Ranking {
+		t.Rows = append(t.Rows, []any{of.Profile, of.Block, size(of.ScaleBytes), percent(of.WorstLost), percent(of.WorstRowError), percent(of.WorstBlockError), percent(of.MedianBlockError),
+			textout.Decibels(float64(of.WorstSQNR)), textout.Percent(of.Saturated, of.Elements), textout.Percent(of.Flushed, of.Elements), textout.Percent(of.BecameNonFinite, of.Elements)})
+	}
+	p.Table(t)
+	p.Put("<h2>Tensors under %s</h2>\n", d.Judge)
+	if c := d.TensorChart(); c != nil {
+		p.Charts(*c)
+	} else {
+		p.Put("<p>No matrix has a finite error: all are zeros, or there are NaNs.</p>\n")
+	}
+}
 
-// Matrices says how many there are.
-func (d pageData) Matrices() string { return d.matrices() }
-
-// Counts says how much there is.
-func (d pageData) Counts() string { return d.counts() }
-
-// Several reports whether there are several files.
-func (d pageData) Several() bool { return len(d.Files) > 1 }
+// tensorTable has a row for each tensor, and what a recipe does to it where one was tried.
+func (r *Report) tensorTable(tensors []*TensorReport) frame.Table {
+	several, judged := len(r.Files) > 1, len(r.Ranking) > 0
+	t := frame.Table{Label: "Tensors", Columns: frame.Columns(frame.Name, "tensor")}
+	if several {
+		t.Columns = append(t.Columns, frame.Column{Name: "file"})
+	}
+	t.Columns = append(append(t.Columns, frame.Columns("", "type", "shape")...), frame.Columns(frame.Number, "amax", "crest", "range, bits")...)
+	if judged {
+		t.Columns = append(t.Columns, frame.Columns(frame.Number, "saturated", "flushed", "worst row", "blocks", "SQNR, dB")...)
+	}
+	t.Columns = append(t.Columns, frame.Column{Name: "risk"})
+	for _, of := range tensors {
+		row := r.pageRow(of)
+		cells := []any{row.Name}
+		if several {
+			cells = append(cells, row.File)
+		}
+		cells = append(cells, row.Type, row.Shape, row.Amax, row.Crest, row.Range)
+		if judged {
+			cells = append(cells, row.Saturated, row.Flushed, row.Row, row.Block, row.SQNR)
+		}
+		t.Rows = append(t.Rows, append(cells, row.Risk))
+	}
+	return t
+}
 
 // RankingChart has the errors of each recipe.
 func (d pageData) RankingChart() chart.Chart {

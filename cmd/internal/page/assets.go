@@ -2,7 +2,8 @@ package page
 
 import (
 	"embed"
-	"html/template"
+
+	"github.com/octavo-fp8/octavo/internal/page"
 )
 
 //go:embed uplot/uPlot.iife.min.js uplot/uPlot.min.css uplot/LICENSE script/*.js
@@ -10,13 +11,12 @@ var files embed.FS
 
 // assets are what pages with charts carry.
 var assets = struct {
-	Before, After template.HTML
-	UPlot, Charts template.JS
+	Before, After, UPlot, Charts page.HTML
 }{
-	Before: template.HTML("<!-- The charts are drawn by uPlot 1.6.32.\n\n" + read("uplot/LICENSE") + "\n-->\n<style>" + read("uplot/uPlot.min.css") + "</style>\n"),
+	Before: page.HTML("<!-- The charts are drawn by uPlot 1.6.32.\n\n" + read("uplot/LICENSE") + "\n-->\n<style>" + read("uplot/uPlot.min.css") + "</style>\n"),
 	After:  "<noscript><style>figure.chart .above, figure.chart .axis-x, figure.chart .plot { display: none }</style></noscript>\n",
-	UPlot:  template.JS(read("uplot/uPlot.iife.min.js")),
-	Charts: template.JS(read("script/ticks.js") + read("script/rows.js") + read("script/draw.js") + read("script/chart.js")),
+	UPlot:  page.HTML(read("uplot/uPlot.iife.min.js")),
+	Charts: page.HTML(read("script/ticks.js") + read("script/rows.js") + read("script/draw.js") + read("script/chart.js")),
 }
 
 func read(name string) string {

@@ -23,7 +23,10 @@ import (
 // fileOf writes a page of charts.
 func fileOf(t *testing.T, charts ...chart.Chart) string {
 	var html bytes.Buffer
-	require.NoError(t, New("charts", `<h1>Charts of all kinds</h1>{{range .}}{{chart .}}{{end}}`, nil).Write(&html, "Charts of all kinds", charts))
+	var p Page
+	p.Put("<h1>Charts of all kinds</h1>")
+	p.Charts(charts...)
+	require.NoError(t, p.Write(&html, "Charts of all kinds"))
 	file := filepath.Join(t.TempDir(), "charts.html")
 	require.NoError(t, os.WriteFile(file, html.Bytes(), 0o666))
 	return file

@@ -2,46 +2,35 @@
 package page
 
 import (
-	"html/template"
 	"io"
-	"maps"
 
 	"github.com/octavo-fp8/octavo/cmd/internal/chart"
 	"github.com/octavo-fp8/octavo/internal/page"
 )
 
-// Template is a kind of page.
-type Template struct{ frame *page.Template }
+// Page is a page under way.
+type Page struct {
+	page.Body
+	Style page.HTML // the end of its head
 
-// New returns the template of pages whose <main> element is body, in which {{chart .C}} shows a chart.Chart, and
-// {{template "repeat" .}} how to repeat a run, of which .Command and .Machine are told. A template "style" in it, of
-// <style> elements, goes to the head of the page. A body that is wrong panics when the first page is written.
-func New(name, body string, funcs template.FuncMap) *Template {
-	all := template.FuncMap{"chart": (*charts)(nil).figure}
-	maps.Copy(all, funcs)
-	return &Template{page.New(name, repeatSource+body, all)}
-}
-
-const repeatSource = `{{define "repeat"}}<h2>To repeat it</h2>
-<p><code>{{.Command}}</code></p>
-<p>{{.Machine}}.</p>
-{{end}}`
-
-// Write writes a page.
-func (t *Template) Write(w io.Writer, title string, data any) error {
-	var all charts
-	p, err := t.frame.Page(title, data, template.FuncMap{"chart": all.figure})
-	if err != nil {
-		return err
-	}
-	if all.count > 0 {
-		p.Before, p.After, p.Library, p.Script = assets.Before, assets.After, assets.UPlot, assets.Charts
-	}
-	return p.Write(w)
-}
-
-// charts are those of one page.
-type charts struct {
-	count  int
+	charts int
 	colors chart.Colors
+	err    error // of a chart
+}
+
+// Repeat says how to repeat a run.
+func (p *Page) Repeat(command, machine string) {
+	p.Put("<h2>To repeat it</h2>\n<p><code>%s</code></p>\n<p>%s.</p>\n", command, machine)
+}
+
+// Write writes the page, or nothing if a chart has an error.
+func (p *Page) Write(w io.Writer, title string) error {
+	if p.err != nil {
+		return p.err
+	}
+	all := page.Page{Title: title, Main: p.HTML(), Style: p.Style}
+	if p.charts > 0 {
+		all.Before, all.After, all.Library, all.Script = assets.Before, assets.After, assets.UPlot, assets.Charts
+	}
+	return all.Write(w)
 }

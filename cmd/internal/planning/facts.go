@@ -2,7 +2,6 @@ package planning
 
 import (
 	"bufio"
-	_ "embed"
 	"fmt"
 	"io"
 	"slices"
@@ -10,6 +9,7 @@ import (
 	"github.com/octavo-fp8/octavo/cmd/internal/chart"
 	"github.com/octavo-fp8/octavo/cmd/internal/jsonout"
 	"github.com/octavo-fp8/octavo/cmd/internal/page"
+	frame "github.com/octavo-fp8/octavo/internal/page"
 	"github.com/octavo-fp8/octavo/internal/textout"
 )
 
@@ -52,17 +52,16 @@ func (f Facts) WriteText(stdout io.Writer) error {
 // WriteJSON prints the facts for programs.
 func (f Facts) WriteJSON(w io.Writer) error { return jsonout.Print(w, f.JSON) }
 
-//go:embed facts.html
-var factsSource string
-
-var factsTemplate = page.New("facts", factsSource, nil)
-
 // WritePage writes the facts as a page. command is what repeats it, on the given machine.
 func (f Facts) WritePage(w io.Writer, command, machine string) error {
-	return factsTemplate.Write(w, f.Title, struct {
-		Facts
-		Command, Machine string
-	}{f, command, machine})
+	var p page.Page
+	p.Put("<h1>%s</h1>\n", f.Title)
+	frame.Each(&p.Body, "<p>%s</p>\n", f.Sentences)
+	p.Charts(f.Chart)
+	columns := append(frame.Columns("", f.Columns[0]), frame.Columns(frame.Number, f.Columns[1:]...)...)
+	p.Table(frame.Table{Label: f.Title, Columns: columns, Rows: frame.Rows(f.Rows, page.Cells)})
+	p.Repeat(command, machine)
+	return p.Write(w, f.Title)
 }
 
 // addBar adds a bar of a series at a label.

@@ -1,47 +1,49 @@
 package planning
 
 import (
-	_ "embed"
 	"fmt"
 	"io"
 	"strconv"
 
 	"github.com/octavo-fp8/octavo/cmd/internal/chart"
 	"github.com/octavo-fp8/octavo/cmd/internal/page"
+	frame "github.com/octavo-fp8/octavo/internal/page"
 )
-
-//go:embed page.html
-var pageSource string
-
-var pageTemplate = page.New("plan", pageSource, nil)
 
 // mostRows is how many stages a page shows at most.
 const mostRows = 256
 
-// pageData is what the page is made of.
-type pageData struct {
-	*Report
-	Stages, Classes  table
-	Command, Machine string
-}
-
-// table is one of a page.
-type table struct {
-	Columns []string
-	Rows    [][]string
-}
-
-func newTable(columns []string, rows [][]string) table {
-	return table{columns, rows[:min(len(rows), mostRows)]}
-}
-
 // WritePage writes the report as a page. command is what repeats it, on the given machine.
 func (r *Report) WritePage(w io.Writer, command, machine string) error {
-	d := pageData{r, newTable(r.Table()), table{}, command, machine}
-	if r.HasClasses() {
-		d.Classes = newTable(r.ClassTable())
+	var p page.Page
+	title := "What " + r.ModelName() + " takes"
+	p.Put("<h1>%s</h1>\n<p>%s %s %s</p>\n", title, r.ModelText(), r.LayoutText(), r.JobText())
+	frame.Each(&p.Body, "<p>%s</p>\n", r.Sentences())
+	p.Charts(r.KindChart())
+	if len(r.Stages) > 1 {
+		p.Charts(r.StageChart())
 	}
-	return pageTemplate.Write(w, "What "+r.ModelName()+" takes", d)
+	if r.HasClasses() {
+		p.Charts(r.ClassChart())
+	}
+	p.Put("<h2>GiB on a rank of each stage</h2>\n")
+	columns, rows := r.Table()
+	p.Table(numbers("Memory by stage and kind", columns, rows))
+	p.Put("<p class=\"note\">All ranks of a stage need the same, the load of experts being balanced. Activations are kept from the forward to the backward pass; workspace is what lives within a step of the computation, and what the library keeps beside it, when the rank needs most.</p>\n")
+	if r.HasClasses() {
+		p.Put("<h2>GiB kept of a micro-batch, by class</h2>\n")
+		columns, rows := r.ClassTable()
+		p.Table(numbers("Activations by stage and class", columns, rows))
+		p.Put("<p class=\"note\">Classes are those of nn.Policy; stream is what each layer is given, with a number a row of its norms, and head the last norm, logits and loss. Shared is memory that layers take turns in for what they do not keep. Operations are those of a micro-batch on a rank; again is the share of them that the backward pass does once more.</p>\n")
+	}
+	p.Repeat(command, machine)
+	return p.Write(w, title)
+}
+
+// numbers returns a table of stages.
+func numbers(label string, columns []string, rows [][]string) frame.Table {
+	rows = rows[:min(len(rows), mostRows)]
+	return frame.Table{Label: label, Columns: frame.Columns(frame.Number, columns...), Rows: frame.Rows(rows, page.Cells)}
 }
 
 // KindChart has a bar for each kind on a rank of the stage that needs most.

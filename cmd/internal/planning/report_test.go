@@ -149,7 +149,7 @@ func TestQuotes(t *testing.T) {
 		require.Contains(t, text, line)
 	}
 	require.Contains(t, page, `<td class="number">40.06%</td>`)
-	require.Contains(t, page, "GPT-4 with 2.1e&#43;25")
+	require.Contains(t, page, "GPT-4 with 2.1e+25")
 	require.Len(t, object["quotes"], 9)
 }
 

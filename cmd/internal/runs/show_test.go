@@ -288,13 +288,12 @@ func TestPage(t *testing.T) {
 func TestLinks(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"a b", "c%d", "e:f", "g<h"} {
-		d := pageData{dir: dir}
-		got := d.link(Run{Dir: filepath.Join(dir, name), Files: []string{"index.html"}}, "index.html")
+		got := wayTo(dir, Run{Dir: filepath.Join(dir, name), Files: []string{"index.html"}}, "index.html")
 		require.Equal(t, map[string]string{
 			"a b": "a%20b/index.html", "c%d": "c%25d/index.html", "e:f": "./e:f/index.html", "g<h": "g%3Ch/index.html",
 		}[name], got)
 	}
-	require.Empty(t, pageData{}.link(Run{Dir: "a"}, "index.html"), "no such file")
+	require.Empty(t, wayTo("", Run{Dir: "a"}, "index.html"), "no such file")
 }
 
 func TestCharts(t *testing.T) {

@@ -2,22 +2,62 @@ package verifyattention
 
 import (
 	"cmp"
-	_ "embed"
 	"fmt"
 	"io"
 	"slices"
 
 	"github.com/octavo-fp8/octavo/cmd/internal/chart"
 	"github.com/octavo-fp8/octavo/cmd/internal/page"
+	frame "github.com/octavo-fp8/octavo/internal/page"
 )
 
-//go:embed page.html
-var pageSource string
-
-var pages = page.New("verify-attention", pageSource, nil)
+// style is that of the page.
+const style frame.HTML = `<style>
+  h1 { padding: .6rem .9rem; border-radius: .4rem; font-size: 1.25rem; clear: both; }
+  h1.pass { color: var(--good); background: var(--goodcard); } h1.fail, h1.undecided { color: var(--bad); background: var(--badcard); }
+  h2 { font-size: 1.05rem; }
+</style>`
 
 // WritePage writes the verdict as an HTML page that needs nothing else.
-func (v *Verdict) WritePage(w io.Writer) error { return pages.Write(w, v.Title(), v) }
+func (v *Verdict) WritePage(w io.Writer) error {
+	p := page.Page{Style: style}
+	p.Put("<h1 class=\"%s\">%s</h1>\n", v.Outcome, v.Title())
+	if cause := v.Cause(); cause != "" {
+		p.Put("<h2>What explains it</h2>\n<p>%s</p>\n", cause)
+	}
+	putLines(&p, "Findings", v.Findings())
+	p.Charts(v.RowChart(), v.HeadChart())
+	if heads := v.HeadLines(); len(heads) > 0 {
+		p.Put("<h2>Where it is wrong</h2>\n")
+		t := frame.Table{Label: "Heads with errors", Columns: append(frame.Columns(frame.Number, "sequence", "head", "elements outside", "log-sum-exps", "units of the bound", "relative L2", "cosine"), frame.Column{Name: "rows"})}
+		for _, h := range heads {
+			t.Rows = append(t.Rows, []any{h.Sequence, h.Head, h.Outside, h.LSEs, h.At, h.RelL2, h.Cosine, h.Rows})
+		}
+		if v.Batch <= 1 {
+			t.Columns = t.Columns[1:]
+			for i := range t.Rows {
+				t.Rows[i] = t.Rows[i][1:]
+			}
+		}
+		p.Table(t)
+		if more := v.MoreHeads(); more > 0 {
+			p.Put("<p class=\"note\">And %s heads more.</p>\n", more)
+		}
+	}
+	putLines(&p, "What was compared", v.Terms())
+	if from := v.Kernel.Evidence; from != "" {
+		p.Put("<p class=\"note\">The kernel is described from %s.</p>\n", from)
+	}
+	return p.Write(w, v.Title())
+}
+
+func putLines(p *page.Page, heading string, lines []Line) {
+	p.Put("<h2>%s</h2>\n<table>\n", heading)
+	for _, l := range lines {
+		p.Put("<tr><th>%s</th><td>%s</td></tr>\n", l.Name, l.Value)
+	}
+	p.Put("</table>\n")
+}
 
 // bound is the line that errors may not cross.
 var bound = []chart.Reference{{Name: "bound", Value: 1}}

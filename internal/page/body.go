@@ -1,0 +1,110 @@
+package page
+
+import (
+	"fmt"
+	"html"
+	"strings"
+)
+
+// HTML is text that is put into a page as it is.
+type HTML string
+
+// Format is fmt.Sprintf of HTML. Values other than HTML are printed as fmt.Sprint does and escaped, so that they may
+// be text and values of attributes in quotation marks. All verbs are %s.
+func Format(format string, values ...any) HTML {
+	escaped := make([]any, len(values))
+	for i, v := range values {
+		escaped[i] = escape(v)
+	}
+	return HTML(fmt.Sprintf(format, escaped...))
+}
+
+func escape(v any) HTML {
+	if h, ok := v.(HTML); ok {
+		return h
+	}
+	return HTML(html.EscapeString(fmt.Sprint(v)))
+}
+
+// Body is a part of a page under way. The zero value is empty.
+type Body struct{ text strings.Builder }
+
+// Put adds what [Format] returns.
+func (b *Body) Put(format string, values ...any) {
+	b.text.WriteString(string(Format(format, values...)))
+}
+
+// HTML returns what was added.
+func (b *Body) HTML() HTML { return HTML(b.text.String()) }
+
+// Each puts a value after another in the same way.
+func Each[T any](b *Body, format string, values []T) {
+	for _, v := range values {
+		b.Put(format, v)
+	}
+}
+
+// Table is a table of a page.
+type Table struct {
+	Label   string // what it is called for who cannot see it; such a table can be scrolled with keys
+	Class   string
+	Columns []Column
+	Rows    [][]any
+}
+
+// Column is one of a table.
+type Column struct {
+	Name       string
+	Attributes HTML // of its cells
+}
+
+// Number and Name are attributes of cells: of numbers, and of long names.
+const (
+	Number HTML = ` class="number"`
+	Name   HTML = ` style="min-width: 16rem; overflow-wrap: anywhere"`
+	Whole  HTML = ` style="white-space: nowrap"`
+)
+
+// Columns returns columns of those attributes.
+func Columns(attributes HTML, names ...string) (all []Column) {
+	for _, name := range names {
+		all = append(all, Column{name, attributes})
+	}
+	return all
+}
+
+// Table adds a table.
+func (b *Body) Table(t Table) {
+	label, class := HTML(""), HTML("")
+	if t.Label != "" {
+		label = Format(` tabindex="0" role="region" aria-label="%s"`, t.Label)
+	}
+	if t.Class != "" {
+		class = Format(` class="%s"`, t.Class)
+	}
+	b.Put("<div class=\"wide\"%s><table%s>\n<thead><tr>", label, class)
+	for _, c := range t.Columns {
+		of := HTML("")
+		if c.Attributes == Number {
+			of = Number
+		}
+		b.Put("<th%s>%s</th>", of, c.Name)
+	}
+	b.Put("</tr></thead>\n<tbody>")
+	for _, row := range t.Rows {
+		b.Put("<tr>")
+		for i, cell := range row {
+			b.Put("<td%s>%s</td>", t.Columns[i].Attributes, cell)
+		}
+		b.Put("</tr>\n")
+	}
+	b.Put("</tbody></table></div>\n")
+}
+
+// Rows returns the rows of a table, one for each value.
+func Rows[T any](values []T, cells func(T) []any) (rows [][]any) {
+	for _, v := range values {
+		rows = append(rows, cells(v))
+	}
+	return rows
+}
