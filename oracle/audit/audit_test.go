@@ -454,7 +454,7 @@ func TestSentences(t *testing.T) {
 		require.NoError(t, err)
 		var text bytes.Buffer
 		require.NoError(t, r.WriteText(&text, true))
-		require.True(t, strings.HasPrefix(text.String(), r.Verdict()))
+		require.True(t, strings.HasPrefix(text.String(), r.Summary()))
 		texts[name] = text.String()
 	}
 	for _, x := range []struct{ sentence, of, not string }{
