@@ -26,8 +26,9 @@ makes its block NaN. If K is 0, more than 2^24 results are an error. A warning
 names the first result that is NaN or infinite; the exit status is still 0.
 
 JSON has the keys out (the file), bytes, type, m, n, k, a and b (name, format,
-shape, block, scaleFormat, outer), bias, accumulate, level, seconds and gflops
-(of the product alone), nan and infinite (counts of results).`
+shape, block, scaleFormat, outer, scales, distinct, alike), bias, accumulate,
+level, seconds and gflops (of the product alone), nan and infinite (counts of
+results).`
 
 const gemmExample = `  octavo gemm layer.safetensors --a x --b w -o c.safetensors
   octavo gemm activations.safetensors weights.safetensors -o c.safetensors \

@@ -172,7 +172,8 @@ func TestGemmDefaults(t *testing.T) {
 
 	var r map[string]any
 	require.NoError(t, json.Unmarshal([]byte(succeed(t, "gemm", a, b, "--a", "x", "--b", "x", "-o", out, "--json")), &r))
-	require.Equal(t, map[string]any{"name": "x", "format": "E5M2", "shape": []any{3.0, 4.0}, "block": "1x2", "scaleFormat": "float32"}, r["b"])
+	require.Equal(t, map[string]any{"name": "x", "format": "E5M2", "shape": []any{3.0, 4.0}, "block": "1x2", "scaleFormat": "float32",
+		"scales": 6.0, "distinct": 3.0, "alike": 0.4}, r["b"])
 	require.Equal(t, out, r["out"])
 	require.Equal(t, []any{2.0, 3.0, 4.0, "F32", 0.0, 0.0, false}, []any{r["m"], r["n"], r["k"], r["type"], r["nan"], r["infinite"], r["bias"]})
 }

@@ -371,10 +371,7 @@ func TestVerifySample(t *testing.T) {
 		require.EqualValues(t, want, top["sample"].(map[string]any)[key], key)
 		require.Contains(t, verifyLong, key)
 	}
-	alarmed := octavo(nil, l.args(got, "--sample-rows", "3")...)
-	require.Equal(t, 1, alarmed.status)
-	require.Contains(t, alarmed.stderr, "of the exact result, but taken together the errors of all 10500 elements are not")
-	succeed(t, l.args(got, "--sample-rows", "3", "--alarms", "ignore")...)
+	require.Contains(t, unbroken(succeed(t, l.args(got, "--sample-rows", "3")...)), "; the others were not judged")
 
 	fail(t, 1, "row 70 of a sample: C has 70", l.args(got, "--sample-rows", "70")...)
 	fail(t, 2, "want tiles such as 128x128+0+3968", l.args(got, "--sample-tiles", "2x2+1")...)
