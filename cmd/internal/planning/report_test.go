@@ -79,6 +79,7 @@ func TestFits(t *testing.T) {
 	}
 	text, page, object := all(r)
 	require.NotContains(t, text, "A card of")
+	require.NotContains(t, page, "A card of")
 	require.NotContains(t, text, "reserved")
 	require.Contains(t, text, "Fragments, contexts of devices")
 	require.NotContains(t, object, "headroom")
