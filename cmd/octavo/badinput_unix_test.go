@@ -106,7 +106,7 @@ func TestSpecialFiles(t *testing.T) {
 			t.Run(name+" "+kind, func(t *testing.T) {
 				within(t, func() {
 					want := ": it is " + kind + ", not a regular file"
-					if (name == "inspect" || name == "convert" || name == "evaluate" || name == "generate" || strings.HasPrefix(name, "diff")) && kind == "a directory" {
+					if (name == "inspect" || name == "quantize" || name == "convert" || name == "evaluate" || name == "generate" || strings.HasPrefix(name, "diff")) && kind == "a directory" {
 						want = "it has no index and no .safetensors file"
 					}
 					if name == "identify --got" && kind == "a directory" {
@@ -169,7 +169,7 @@ func TestOddCheckpoints(t *testing.T) {
 		"--context", "16", "--batch", "2", "--steps", "2", "--checkpoint-every", "1"}
 	succeed(t, args...)
 	files := matches(t, dir, "checkpoint-0000002", "*")
-	require.Len(t, files, 3)
+	require.Len(t, files, 4)
 	for _, path := range files {
 		whole, err := os.ReadFile(path)
 		require.NoError(t, err)

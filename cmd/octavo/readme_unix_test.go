@@ -53,7 +53,7 @@ var notPastedShort = []readmeLine{
 	{"octavo diff model", "has nothing to compare then"},
 	{"octavo evaluate model", "has nothing to evaluate then"},
 	{"octavo generate --model", "has no model then"},
-	{"octavo replay landed", "has nothing to compute then"},
+	{"octavo train replay landed", "has nothing to compute then"},
 	{"octavo audit --case", "takes seconds"},
 	{"octavo lab accumulation", "takes seconds"},
 	{"octavo report", "has nothing to report then"},

@@ -88,6 +88,10 @@ func (b *Body) Table(t Table) {
 		if c.Attributes == Number {
 			of = Number
 		}
+		if c.Name == "" { // a header has text
+			b.Put("<td></td>")
+			continue
+		}
 		b.Put("<th%s>%s</th>", of, c.Name)
 	}
 	b.Put("</tr></thead>\n<tbody>")

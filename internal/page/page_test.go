@@ -34,11 +34,11 @@ func TestWrite(t *testing.T) {
 // TestTable: names and cells are escaped, numbers marked.
 func TestTable(t *testing.T) {
 	var b Body
-	b.Table(Table{Label: `"it"`, Class: "figures", Columns: append(Columns("", "<a>"), Columns(Number, "n")...), Rows: [][]any{{"x & y", 5}, {HTML("<b>z</b>"), 1.5}}})
+	b.Table(Table{Label: `"it"`, Class: "figures", Columns: append(Columns("", "<a>", ""), Columns(Number, "n")...), Rows: [][]any{{"x & y", "", 5}, {HTML("<b>z</b>"), "", 1.5}}})
 	require.Equal(t, HTML(`<div class="wide" tabindex="0" role="region" aria-label="&#34;it&#34;"><table class="figures">
-<thead><tr><th>&lt;a&gt;</th><th class="number">n</th></tr></thead>
-<tbody><tr><td>x &amp; y</td><td class="number">5</td></tr>
-<tr><td><b>z</b></td><td class="number">1.5</td></tr>
+<thead><tr><th>&lt;a&gt;</th><td></td><th class="number">n</th></tr></thead>
+<tbody><tr><td>x &amp; y</td><td></td><td class="number">5</td></tr>
+<tr><td><b>z</b></td><td></td><td class="number">1.5</td></tr>
 </tbody></table></div>
 `), b.HTML())
 }
