@@ -33,6 +33,7 @@ func TestBarsOfCommands(t *testing.T) {
 			p.Stdin = zeros
 			require.NoError(t, p.Start())
 			defer p.Process.Kill()
+			t.Logf("%s, %d columns", name, columns)
 			wanted := "left "
 			if name == "encode" { // nobody knows the end
 				wanted = "B/s "
