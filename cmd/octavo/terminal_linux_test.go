@@ -36,7 +36,7 @@ func TestBarsOfCommands(t *testing.T) {
 			t.Logf("%s, %d columns", name, columns)
 			wanted := "left "
 			if name == "encode" { // nobody knows the end
-				wanted = "B/s "
+				wanted = "B/s"
 			}
 			eventually(t, func() bool { return strings.Contains(term.Written(), wanted) })
 			require.NoError(t, p.Process.Signal(os.Interrupt))
