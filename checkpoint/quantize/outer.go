@@ -3,7 +3,7 @@ package quantize
 import (
 	"context"
 
-	"github.com/octavo-fp8/octavo/oracle/operands"
+	"github.com/octavo-fp8/octavo/internal/operands"
 	"github.com/octavo-fp8/octavo/scaling"
 	"github.com/octavo-fp8/octavo/tensor"
 )

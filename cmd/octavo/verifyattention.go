@@ -12,8 +12,8 @@ import (
 
 	"github.com/octavo-fp8/octavo/attention"
 	"github.com/octavo-fp8/octavo/cmd/internal/verifyattention"
+	"github.com/octavo-fp8/octavo/internal/operands"
 	"github.com/octavo-fp8/octavo/oracle/flash"
-	"github.com/octavo-fp8/octavo/oracle/operands"
 	"github.com/octavo-fp8/octavo/progress"
 )
 

@@ -46,7 +46,7 @@ var beside = map[string][]string{
 	"telemetry/prometheus": {"telemetry"},
 	"checkpoint":           {"safetensors", "scaling and below"},
 	"checkpoint/lint":      {"checkpoint", "safetensors", "scaling and below"},
-	"checkpoint/quantize":  {"oracle/operands", "safetensors", "scaling and below"},
+	"checkpoint/quantize":  {"safetensors", "scaling and below"},
 	"nn/evaluate":          {"nn and below"},
 	"nn/generate":          {"progress", "nn and below"},
 	"nn/hf":                {"checkpoint", "safetensors", "nn and below"},
@@ -54,8 +54,7 @@ var beside = map[string][]string{
 	"oracle/fault":         {"oracle", "attention and below"},
 	"oracle/flash":         {"oracle", "progress", "attention and below"},
 	"oracle/oracletest":    {"oracle/judge", "oracle", "attention and below"},
-	"oracle/identify":      {"oracle", "oracle/operands", "progress", "safetensors", "gemm and below"},
-	"oracle/operands":      {"safetensors", "tensor and below"},
+	"oracle/identify":      {"oracle", "progress", "safetensors", "gemm and below"},
 	"oracle/judge":         {"oracle", "oracle/fault", "oracle/power", "attention and below"},
 	"oracle/power":         {"oracle", "attention and below"},
 	"oracle/audit":         {"oracle", "oracle/fault", "oracle/judge", "oracle/power", "attention and below"},
@@ -89,9 +88,10 @@ var internals = map[string][]string{
 	"internal/attentiontest":      {"attention", "fp8", "safetensors", "tensor"},
 	"internal/filetest":           {"fp8", "safetensors"},
 	"internal/loss":               {"fp8", "tensor"},
+	"internal/operands":           {"fp8", "safetensors", "tensor"},
 	"internal/subset":             {"tensor"},
 	"internal/telemetrytext":      {"telemetry"},
-	"internal/tensorfile":         {"fp8", "oracle/operands", "safetensors", "scaling", "tensor"},
+	"internal/tensorfile":         {"fp8", "safetensors", "scaling", "tensor"},
 }
 
 // exporters are the only packages that may import net/http and expvar, of which the

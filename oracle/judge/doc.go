@@ -15,5 +15,5 @@
 // and not guessed. Errors that the bound allows one by one are tested together by
 // package power, whose alarm fails the result unless [Claim].Alarms says otherwise. Where a
 // bound says nothing of an element that is not the exact one, the verdict is undecided. In
-// tests, package oracletest says the same in a line; files are read by package operands.
+// tests, package oracletest says the same in a line.
 package judge

@@ -8,7 +8,7 @@ import (
 
 	"github.com/octavo-fp8/octavo"
 	"github.com/octavo-fp8/octavo/cmd/internal/operand"
-	"github.com/octavo-fp8/octavo/oracle/operands"
+	"github.com/octavo-fp8/octavo/internal/operands"
 	"github.com/octavo-fp8/octavo/progress"
 	"github.com/octavo-fp8/octavo/safetensors"
 )

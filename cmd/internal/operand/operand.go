@@ -6,7 +6,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/octavo-fp8/octavo/oracle/operands"
+	"github.com/octavo-fp8/octavo/internal/operands"
 	"github.com/octavo-fp8/octavo/tensor"
 )
 

@@ -10,9 +10,9 @@ import (
 
 	"github.com/octavo-fp8/octavo/attention"
 	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/internal/operands"
 	"github.com/octavo-fp8/octavo/internal/textout"
 	"github.com/octavo-fp8/octavo/oracle/flash"
-	"github.com/octavo-fp8/octavo/oracle/operands"
 	"github.com/octavo-fp8/octavo/safetensors"
 )
 

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/octavo-fp8/octavo/oracle/operands"
+	"github.com/octavo-fp8/octavo/internal/operands"
 	"github.com/octavo-fp8/octavo/tensor"
 )
 

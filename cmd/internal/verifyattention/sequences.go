@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/octavo-fp8/octavo/oracle/operands"
+	"github.com/octavo-fp8/octavo/internal/operands"
 	"github.com/octavo-fp8/octavo/safetensors"
 )
 
