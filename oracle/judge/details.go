@@ -33,48 +33,19 @@ func (v *Verdict) FirstLine() string {
 	return text
 }
 
-// BlockLine is a block of K of the first element that diverges, or, where Left is
-// not 0, the number of blocks that are left out there.
-type BlockLine struct {
-	Index                int
-	Mark                 string // "*" for the suspect
-	Span                 string
-	ScaleA, ScaleB       string
-	Sum, Scaled, Running string
-	Left                 int
-
-	sums oracle.BlockSum
-}
-
 // mostBlocks is the number of blocks that are shown.
 const mostBlocks = 12
 
-// Blocks lists blocks of the first element that diverges: all, or the first and
-// those about the suspect.
-func (v *Verdict) Blocks() (lines []BlockLine) {
+// blocks returns blocks of the first element that diverges, all or the first or those about
+// the suspect, and the number of the first of them.
+func (v *Verdict) blocks() (part []oracle.BlockSum, from int) {
 	d := v.Report.First
-	if d == nil {
-		return nil
-	}
 	lo, hi := window(len(d.Blocks), d.Suspect)
-	if lo > 0 {
-		lines = append(lines, BlockLine{Left: lo})
-	}
-	for i, b := range d.Blocks[lo:hi] {
-		line := BlockLine{
-			Index: lo + i, Span: fmt.Sprintf("%d-%d", b.From, b.To-1), ScaleA: full(b.ScaleA), ScaleB: full(b.ScaleB),
-			Sum: exactly(b.Sum), Scaled: exactly(b.Scaled), Running: exactly(b.Running), sums: b,
-		}
-		if line.Index == d.Suspect {
-			line.Mark = "*"
-		}
-		lines = append(lines, line)
-	}
-	if left := len(d.Blocks) - hi; left > 0 {
-		lines = append(lines, BlockLine{Left: left})
-	}
-	return lines
+	return d.Blocks[lo:hi], lo
 }
+
+// span names the products of a block.
+func span(s oracle.BlockSum) string { return fmt.Sprintf("%d-%d", s.From, s.To-1) }
 
 // window returns the part of n blocks that is shown.
 func window(n, suspect int) (lo, hi int) {
@@ -84,18 +55,18 @@ func window(n, suspect int) (lo, hi int) {
 	return lo, min(lo+mostBlocks, n)
 }
 
-// exactly returns an exact sum, to ten digits.
-func exactly(x oracle.Number) string { return strconv.FormatFloat(float64(x), 'g', 10, 64) }
+// digits returns a number to so many digits.
+func digits(x oracle.Number, n int) string { return strconv.FormatFloat(float64(x), 'g', n, 64) }
 
-// Codes is the codes of a row of an operand in hexadecimal.
-type Codes struct {
-	Name  string
-	Lines []string
+// rowCodes is the codes of a row of an operand in hexadecimal.
+type rowCodes struct {
+	name  string
+	lines []string
 }
 
-// Codes lists the codes that the first element that diverges is made of: of the
+// codes lists the codes that the first element that diverges is made of: of the
 // suspect, or of the whole of K.
-func (v *Verdict) Codes() []Codes {
+func (v *Verdict) codes() []rowCodes {
 	d := v.Report.First
 	if d == nil || d.CodesA == "" {
 		return nil
@@ -104,7 +75,7 @@ func (v *Verdict) Codes() []Codes {
 	if d.Suspect >= 0 {
 		lo, of = d.Blocks[d.Suspect].From, fmt.Sprintf(", block %d", d.Suspect)
 	}
-	return []Codes{
+	return []rowCodes{
 		{fmt.Sprintf("A, row %d%s", d.Row, of), codeLines(d.CodesA, lo)},
 		{fmt.Sprintf("B, row %d%s", d.Col, of), codeLines(d.CodesB, lo)},
 	}
@@ -144,7 +115,7 @@ func (v *Verdict) Clusters() (lines []Line) {
 		case c.Width == 1 && c.Height == v.M:
 			name, most = "columns", fmt.Sprintf("column %d", c.Col)
 		}
-		lines = append(lines, Line{name, fmt.Sprintf("%d of %d; %s has %d of its %d elements%s", c.Hit, c.Regions, most, c.Outside, c.Elements, lookedAt)})
+		lines = append(lines, Line{Name: name, Value: fmt.Sprintf("%d of %d; %s has %d of its %d elements%s", c.Hit, c.Regions, most, c.Outside, c.Elements, lookedAt)})
 	}
 	return lines
 }

@@ -7,21 +7,16 @@ import (
 
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/gemm"
+	"github.com/octavo-fp8/octavo/internal/verdict"
 )
-
-// wrong is how wrong an element is.
-type wrong struct {
-	err     float64 // in units of the bound, or in ulp where bits are demanded
-	outside bool    // farther from what is demanded than allowed
-}
 
 // errors returns how wrong each element of got is, by the rule of
 // [oracle.Compare].
-func (w *wanted[T]) errors(got []T) func(i int) wrong {
-	return func(i int) wrong {
+func (w *wanted[T]) errors(got []T) func(i int) verdict.Error {
+	return func(i int) verdict.Error {
 		g, want := value(got[i]), value(w.claimed[i])
 		if math.Float64bits(g) == math.Float64bits(want) || g != g && want != want {
-			return wrong{}
+			return verdict.Error{}
 		}
 		bound := w.bound[i]
 		if w.bits {
@@ -29,18 +24,19 @@ func (w *wanted[T]) errors(got []T) func(i int) wrong {
 		}
 		distance := math.Abs(g - want)
 		if math.IsInf(bound, 1) {
-			return wrong{}
+			return verdict.Error{}
 		}
 		outside := bound == 0 || !(distance <= bound)
+		size := distance / bound
 		switch {
 		case distance != distance || math.IsInf(distance, 0):
-			return wrong{math.Inf(1), outside}
+			size = math.Inf(1)
 		case w.bits:
-			return wrong{distance / ulp(w.claimed[i]), outside}
+			size = distance / ulp(w.claimed[i])
 		case distance == 0:
-			return wrong{0, outside}
+			size = 0
 		}
-		return wrong{distance / bound, outside}
+		return verdict.Error{Size: size, Outside: outside}
 	}
 }
 

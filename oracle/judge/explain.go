@@ -36,7 +36,7 @@ func explain[T gemm.Output](ctx context.Context, v *Verdict, j *job, w *wanted[T
 // wrong returns up to mostWrong of the elements of C that are outside, of so many.
 func (w *wanted[T]) wrong(looked []T, outside int) []int {
 	errors := w.errors(looked)
-	some := spread(len(looked), outside, mostWrong, func(i int) bool { return errors(i).outside })
+	some := spread(len(looked), outside, mostWrong, func(i int) bool { return errors(i).Outside })
 	if w.at != nil {
 		return gather(w.at, some)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/octavo-fp8/octavo/gemm"
 	"github.com/octavo-fp8/octavo/internal/sentinel"
+	"github.com/octavo-fp8/octavo/internal/verdict"
 	"github.com/octavo-fp8/octavo/oracle"
 	"github.com/octavo-fp8/octavo/oracle/power"
 	"github.com/octavo-fp8/octavo/progress"
@@ -72,11 +73,11 @@ func Check[T gemm.Output](ctx context.Context, got, old []T, a, b *tensor.Tensor
 	if err := lookTogether(ctx, v, j, got, old); err != nil {
 		return nil, err
 	}
-	v.Outcome = failed
+	v.Outcome = verdict.Fail
 	if v.Pass {
-		v.Outcome = passed
+		v.Outcome = verdict.Pass
 		if v.Doubt = w.doubt(v, j, looked); v.Doubt != nil {
-			v.Pass, v.Outcome = false, undecided
+			v.Pass, v.Outcome = false, verdict.Undecided
 		}
 	}
 	if v.Pass || v.Doubt != nil || v.Power.Alarm() {
@@ -160,7 +161,7 @@ func judge[T gemm.Output](ctx context.Context, v *Verdict, j *job, w *wanted[T],
 	v.LargestBound = largest(w.bound)
 	blind := power.NewBlind(w.bound, w.exact, w.at, j.a, j.b)
 	v.Blind = &blind
-	v.Map = newErrorMap(j.m, j.n, w.at, j.options.Workers, w.errors(looked))
+	v.errorMap = verdict.NewMap(j.m, j.n, w.at, j.options.Workers, w.errors(looked))
 	return nil
 }
 

@@ -7,8 +7,8 @@ import (
 	"encoding/json"
 	"encoding/xml"
 	"errors"
-	"fmt"
 	"image"
+	"image/color"
 	"image/png"
 	"io"
 	"math"
@@ -17,7 +17,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 	"github.com/x448/float16"
@@ -91,7 +90,7 @@ func testErrorMap[T gemm.Output](t *testing.T) {
 		v, err := Check(t.Context(), got, nil, a, b, claims[i%3], Options{})
 		require.NoError(t, err)
 		outside, largest := 0, 0.0
-		for _, c := range v.Map.Cells {
+		for _, c := range v.errorMap.Cells {
 			outside += c.Outside
 			largest = max(largest, c.Error)
 		}
@@ -100,7 +99,7 @@ func testErrorMap[T gemm.Output](t *testing.T) {
 		if v.Demand == "bits" {
 			place = v.Report.MaxULP
 		}
-		worst := v.Map.worst()
+		worst := v.errorMap.Worst()
 		if place == nil {
 			require.Zero(t, largest)
 			continue
@@ -113,36 +112,6 @@ func testErrorMap[T gemm.Output](t *testing.T) {
 	}
 }
 
-// TestCells has one wrong element in a large v.
-func TestCells(t *testing.T) {
-	for _, test := range []struct{ rows, cols, height, width, down, across int }{
-		{1, 1, 1, 1, 1, 1}, {224, 225, 1, 2, 224, 113}, {1000, 3, 5, 1, 200, 3}, {0, 7, 1, 1, 0, 7}, {0, 0, 1, 1, 0, 0},
-	} {
-		at := test.rows*test.cols - 1
-		m := newErrorMap(test.rows, test.cols, nil, 3, func(i int) wrong {
-			if i == at {
-				return wrong{7, true}
-			}
-			return wrong{}
-		})
-		require.Equal(t, [4]int{test.height, test.width, test.down, test.across}, [4]int{m.Height, m.Width, m.Down, m.Across})
-		if at < 0 {
-			require.Nil(t, m.worst())
-			continue
-		}
-		require.Equal(t, &Cell{7, test.rows - 1, test.cols - 1, m.worst().Looked, 1}, m.worst())
-		inside := (test.rows-1)%test.height*test.width + (test.cols-1)%test.width
-		require.True(t, strings.HasSuffix(m.data(), fmt.Sprintf("7,%d,1", inside)), m.data())
-		require.Equal(t, m.Down, 1+strings.Count(m.data(), "\n"))
-		require.Equal(t, m.Down*(m.Across-1), strings.Count(m.data(), " "))
-	}
-	c := Cell{Row: -1}
-	for _, w := range []wrong{{1, false}, {1, true}, {1, true}, {0.5, true}} {
-		c.add(w, c.Row+1, 5)
-	}
-	require.Equal(t, Cell{1, 1, 5, 4, 3}, c)
-}
-
 func TestULP(t *testing.T) {
 	for x, exponent := range map[float32]int{0: -149, 1: -23, 1.99: -23, -2: -22, 0x1p-130: -149, float32(math.Inf(1)): -149} {
 		require.Equal(t, math.Ldexp(1, exponent), ulp(x), x)
@@ -153,23 +122,6 @@ func TestULP(t *testing.T) {
 	for x, exponent := range map[float32]int{0: -133, 1: -7, -2: -6, 0x1p-130: -133} {
 		require.Equal(t, math.Ldexp(1, exponent), ulp(fp8.BFloat16FromFloat32(x)), x)
 	}
-}
-
-func TestColors(t *testing.T) {
-	shade := func(e float64, outside int) [3]uint8 {
-		c := (&Cell{Error: e, Looked: 1, Outside: outside}).color()
-		return [3]uint8{c.R, c.G, c.B}
-	}
-	require.Equal(t, [3]uint8{noError.R, noError.G, noError.B}, shade(0, 0))
-	require.Equal(t, shade(1e-6, 0), shade(1e-9, 0))
-	require.NotEqual(t, shade(1e-6, 0), shade(1e-5, 0))
-	require.Equal(t, shade(1e6, 1), shade(1e9, 1))
-	require.NotEqual(t, shade(1, 0), shade(1, 1))
-	require.Equal(t, [3]uint8{0xFF, 0xC9, 0x3C}, shade(0, 1))
-	require.Equal(t, [3]uint8{0xF0, 0x6A, 0x1D}, shade(1e3, 1))
-	require.Equal(t, [3]uint8{0x8E, 0x1F, 0xA8}, shade(math.Inf(1), 1))
-	blue := [3]uint8{0x2F, 0x7D, 0xBC}
-	require.Equal(t, blue, shade(1, 0))
 }
 
 // result is a product that a test may damage.
@@ -208,7 +160,7 @@ func TestPage(t *testing.T) {
 		hits := 0
 		for y := range 167 {
 			for x := range 130 {
-				if img.At(x, y) == notFinite {
+				if img.At(x, y) == (color.RGBA{0x8E, 0x1F, 0xA8, 0xFF}) {
 					hits++
 					require.Equal(t, [2]int{61, 107}, [2]int{x, y})
 				}
@@ -331,31 +283,17 @@ func TestWindow(t *testing.T) {
 	}
 	d := &oracle.Divergence{Suspect: 30, Blocks: make([]oracle.BlockSum, 64)}
 	r := Verdict{Report: oracle.Report{First: d}}
-	lines := r.Blocks()
-	require.Len(t, lines, 14)
-	require.Equal(t, 24, lines[0].Left)
-	require.Equal(t, 28, lines[13].Left)
-	require.Equal(t, "*", lines[7].Mark)
-	require.Equal(t, 30, lines[7].Index)
+	blocks, from := r.blocks()
+	require.Len(t, blocks, 12)
+	require.Equal(t, 24, from)
+	var first strings.Builder
+	r.writeFirst(&first)
+	require.Regexp(t, `(?m)^ +\.\.\.24 more\n +24 (.*\n)+ +\*30 (.*\n)+ +\.\.\.28 more$`, first.String())
 	require.Equal(t, []string{"     0: 00"}, codeLines("00", 0))
 	long := codeLines(strings.Repeat("ab", 300), 128)
 	require.Len(t, long, 9)
 	require.Equal(t, "and 172 more", long[8])
 	require.True(t, strings.HasPrefix(long[1], "   144: ab ab"))
-}
-
-func TestHanging(t *testing.T) {
-	require.Equal(t, "name: short", hanging("name: ", "short", 2))
-	words := strings.Repeat("seven·s ", 12) + "end"
-	require.Equal(t, "name: "+strings.TrimSpace(strings.Repeat("seven·s ", 9))+"\n  "+strings.Repeat("seven·s ", 3)+"end", hanging("name: ", words, 2))
-	for _, lead := range []string{"", "  ", "a lead of some words  "} {
-		for spaces := range 30 {
-			for i, line := range strings.Split(hanging(lead, words, spaces), "\n") {
-				require.LessOrEqual(t, utf8.RuneCountInString(line), width)
-				require.True(t, i == 0 || strings.HasPrefix(line, strings.Repeat(" ", spaces)+"s") || strings.HasPrefix(line, strings.Repeat(" ", spaces)+"e"), "%q", line)
-			}
-		}
-	}
 }
 
 // TestExplained names the fault that a kernel was given, whatever is claimed and of a
@@ -507,12 +445,6 @@ func TestJSONOfSpecials(t *testing.T) {
 	require.JSONEq(t, string(text), written.String())
 	require.Contains(t, written.String(), "\n  \"pass\": false,\n")
 	require.Contains(t, written.String(), "<script>")
-}
-
-func TestGridStep(t *testing.T) {
-	for n, want := range map[int]int{0: 8, 96: 8, 97: 16, 1024: 128, 1536: 128, 1537: 256, 100000: 16384} {
-		require.Equal(t, want, gridStep(n), n)
-	}
 }
 
 // TestCancelled: a judgement stops when its context ends, whatever is demanded.

@@ -211,21 +211,21 @@ func (p *Power) looked(v *Verdict) string {
 	return fmt.Sprintf("%d rows and %d columns", p.Rows, p.Cols)
 }
 
-// Tests lists the tests of an alarm, or those that say nothing.
-func (v *Verdict) Tests() (lines []Line) {
+// tests lists the tests of an alarm, or those that say nothing.
+func (v *Verdict) tests() (lines []Line) {
 	if v.Power == nil || v.Power.Report == nil {
 		return nil
 	}
 	for i := range v.Power.Report.Tests {
 		if t := &v.Power.Report.Tests[i]; t.Alarm || t.Void {
-			lines = append(lines, Line{t.Name, t.String()})
+			lines = append(lines, Line{Name: t.Name, Value: t.String()})
 		}
 	}
 	return lines
 }
 
-// Seen lists faults, and whether they would have been seen.
-func (v *Verdict) Seen() (lines []Line) {
+// seen lists faults, and whether they would have been seen.
+func (v *Verdict) seen() (lines []Line) {
 	if v.Power == nil {
 		return nil
 	}
@@ -234,7 +234,7 @@ func (v *Verdict) Seen() (lines []Line) {
 		sights = v.Power.Report.Sights
 	}
 	for i := range sights {
-		lines = append(lines, Line{sights[i].Fault, sights[i].String()})
+		lines = append(lines, Line{Name: sights[i].Fault, Value: sights[i].String()})
 	}
 	return lines
 }

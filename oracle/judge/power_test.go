@@ -67,8 +67,8 @@ func TestAlarm(t *testing.T) {
 	require.Equal(t, 300, v.Power.Cols)
 	require.Contains(t, texts(t, v), "errors of all 12000 elements raise no alarm")
 	require.Contains(t, texts(t, v), "What would have been seen")
-	require.Empty(t, v.Tests())
-	require.Len(t, v.Seen(), 5)
+	require.Empty(t, v.tests())
+	require.Len(t, v.seen(), 5)
 
 	v = check(shrunk(c), Claim{Alarms: Warn})
 	require.True(t, v.Pass)
@@ -76,7 +76,7 @@ func TestAlarm(t *testing.T) {
 	require.Contains(t, v.Verdict(), "PASS, with an alarm: all 12000 elements are within the bound of the exact result, but taken together")
 	require.Contains(t, v.Together(), "ALARM: taken together, the errors of all 12000 elements are not those of sums in float32: of the results of correct kernels at most one in ")
 	require.Contains(t, texts(t, v), "a bias toward zero")
-	require.Equal(t, "all of C", v.Tests()[0].Name)
+	require.Equal(t, "all of C", v.tests()[0].Name)
 
 	v = check(shrunk(c), Claim{})
 	require.False(t, v.Pass)
@@ -101,7 +101,7 @@ func TestAlarm(t *testing.T) {
 	require.NoError(t, err)
 	require.False(t, v.Pass)
 	require.Equal(t, "the result fails", v.Power.Reason)
-	require.Len(t, v.Seen(), 5)
+	require.Len(t, v.seen(), 5)
 
 	_, err = Check(t.Context(), c, nil, a, b, Claim{Alarms: 9}, Options{})
 	require.EqualError(t, err, "judge: unknown treatment of alarms 9: want one of fail, warn, ignore")

@@ -287,3 +287,5 @@ func (d *Sampled) describe(m, n int) {
 	d.Row = oracle.Number(raised(1-1/float64(d.Height), ceilDiv(n, d.Width)))
 	d.Col = oracle.Number(raised(1-1/float64(d.Width), ceilDiv(m, d.Height)))
 }
+
+func ceilDiv(a, b int) int { return (a + b - 1) / b }

@@ -85,7 +85,7 @@ func testSampleIsOfTheWhole[T gemm.Output](t *testing.T) {
 		wrongAt, outside, looked := whole.errors(got), 0, 0
 		wrong := []int{}
 		for _, place := range at {
-			if wrongAt(place).outside {
+			if wrongAt(place).Outside {
 				outside++
 				wrong = append(wrong, place)
 			}
@@ -94,7 +94,7 @@ func testSampleIsOfTheWhole[T gemm.Output](t *testing.T) {
 		require.Len(t, whole.wrong(got, v.Report.Outside), v.Report.Outside)
 		require.Equal(t, outside, v.Report.Outside)
 		require.Equal(t, outside == 0, v.Pass)
-		for _, c := range v.Map.Cells {
+		for _, c := range v.errorMap.Cells {
 			outside -= c.Outside
 			looked += c.Looked
 		}

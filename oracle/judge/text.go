@@ -8,26 +8,20 @@ import (
 	"strconv"
 	"strings"
 	"text/tabwriter"
-	"unicode/utf8"
 
-	"github.com/octavo-fp8/octavo/internal/textout"
+	"github.com/octavo-fp8/octavo/internal/verdict"
 	"github.com/octavo-fp8/octavo/oracle"
 )
-
-// width is that of a line of text.
-const width = 80
 
 // WriteText writes the result for people.
 func (v *Verdict) WriteText(w io.Writer) error {
 	b := bufio.NewWriter(w)
-	fmt.Fprintln(b, hanging("", v.Verdict(), 2))
+	fmt.Fprintln(b, verdict.Hanging("", v.Verdict(), 2))
 	v.writeCause(b)
 	fmt.Fprintf(b, "C = A·Bᵀ, %dx%d %s, K = %d\n", v.M, v.N, v.Type, v.K)
-	for _, line := range v.Terms() {
-		fmt.Fprintln(b, hanging(line.Name+": ", line.Value, 2))
-	}
+	verdict.WriteHanging(b, v.terms())
 	fmt.Fprintln(b)
-	writeLines(b, v.Findings())
+	verdict.WriteTable(b, v.findings())
 	v.writePower(b)
 	v.writeFirst(b)
 	return b.Flush()
@@ -42,39 +36,14 @@ func (v *Verdict) WriteJSON(w io.Writer) error {
 	return e.Encode(v)
 }
 
-// hanging returns text after a lead, broken at words into lines of which those after
-// the first begin with some spaces.
-func hanging(lead, text string, spaces int) string {
-	indent := strings.Repeat(" ", spaces)
-	if utf8.RuneCountInString(lead+text) <= width {
-		return lead + text
-	}
-	// What stands in for the lead is as long and has no space to break at.
-	stand := strings.Repeat("x", max(utf8.RuneCountInString(lead)-spaces, 0))
-	wrapped := strings.TrimPrefix(textout.Wrap(stand+text, width, indent), indent+stand)
-	return lead + wrapped
-}
-
-// writeLines writes a table, whose values are broken at words.
-func writeLines(w io.Writer, lines []Line) {
-	name := 0
-	for _, line := range lines {
-		name = max(name, utf8.RuneCountInString(line.Name))
-	}
-	for _, line := range lines {
-		lead := fmt.Sprintf("  %-*s  ", name, line.Name)
-		fmt.Fprintln(w, hanging(lead, line.Value, utf8.RuneCountInString(lead)))
-	}
-}
-
-// Line is a line of a table.
-type Line struct{ Name, Value string }
+// Line is a name and what there is to say of it.
+type Line = verdict.Line
 
 // Verdict is the result in one line.
 func (v *Verdict) Verdict() string {
 	switch {
-	case v.Outcome == undecided:
-		return "UNDECIDED: " + v.Undecided()
+	case v.Outcome == verdict.Undecided:
+		return "UNDECIDED: " + v.undecided()
 	case v.Pass && v.Power.Alarm():
 		return "PASS, with an alarm: " + v.alarm()
 	case v.M == 0 || v.N == 0:
@@ -119,8 +88,8 @@ func (v *Verdict) alarm() string {
 // Failure says in what a result failed, or why it is undecided.
 func (v *Verdict) Failure() string {
 	switch {
-	case v.Outcome == undecided:
-		return "undecided: " + v.Undecided()
+	case v.Outcome == verdict.Undecided:
+		return "undecided: " + v.undecided()
 	case v.Power.Alarm():
 		return v.alarm()
 	}
@@ -141,22 +110,22 @@ func (v *Verdict) what() string {
 	return "the prediction of " + v.Model
 }
 
-// Terms says what was compared with what.
-func (v *Verdict) Terms() []Line {
+// terms says what was compared with what.
+func (v *Verdict) terms() []Line {
 	lines := []Line{
-		{"A", v.A.String()},
-		{"B", v.B.String()},
-		{"demanded", v.demanded()},
+		{Name: "A", Value: v.A.String()},
+		{Name: "B", Value: v.B.String()},
+		{Name: "demanded", Value: v.demanded()},
 	}
 	if v.Evidence != "" {
-		lines = append(lines, Line{"model", v.Evidence})
+		lines = append(lines, Line{Name: "model", Value: v.Evidence})
 	}
-	lines = append(lines, Line{"bound", v.bound()})
+	lines = append(lines, Line{Name: "bound", Value: v.bound()})
 	if v.Blind != nil && v.Demand == "bound" {
-		lines = append(lines, Line{"unseen by the bound", v.Blind.String()})
+		lines = append(lines, Line{Name: "unseen by the bound", Value: v.Blind.String()})
 	}
 	if v.Sample != nil {
-		lines = append(lines, Line{"looked at", v.Sample.String()}, Line{"may be missed", v.Sample.missed()})
+		lines = append(lines, Line{Name: "looked at", Value: v.Sample.String()}, Line{Name: "may be missed", Value: v.Sample.missed()})
 	}
 	return lines
 }
@@ -193,32 +162,32 @@ func (v *Verdict) bound() string {
 	return fmt.Sprintf("%s; the largest is %s", text, short(v.LargestBound))
 }
 
-// Findings are the report's numbers.
-func (v *Verdict) Findings() []Line {
+// findings are the report's numbers.
+func (v *Verdict) findings() []Line {
 	p := &v.Report
 	if v.elements() == 0 {
-		return []Line{{"different", ofAll(0, v)}}
+		return []Line{{Name: "different", Value: ofAll(0, v)}}
 	}
-	lines := []Line{{"bit for bit", yes(p.Equal)}, {"different", ofAll(p.Different, v)}}
+	lines := []Line{{Name: "bit for bit", Value: yes(p.Equal)}, {Name: "different", Value: ofAll(p.Different, v)}}
 	if v.Demand == "bound" {
-		lines = append(lines, Line{"outside the bound", ofAll(p.Outside, v)})
+		lines = append(lines, Line{Name: "outside the bound", Value: ofAll(p.Outside, v)})
 	}
-	lines = append(lines, Line{"largest error, ulp", v.place(p.MaxULP)})
+	lines = append(lines, Line{Name: "largest error, ulp", Value: v.place(p.MaxULP)})
 	units := p.MaxBound
 	if v.Exact != nil {
-		lines = append(lines, Line{"outside the bound of the exact result", ofAll(v.Exact.Outside, v)})
+		lines = append(lines, Line{Name: "outside the bound of the exact result", Value: ofAll(v.Exact.Outside, v)})
 		units = v.Exact.MaxBound
 	}
-	lines = append(lines, Line{"largest error, units of the bound", v.place(units)})
+	lines = append(lines, Line{Name: "largest error, units of the bound", Value: v.place(units)})
 	n := &p.NonFinite
 	if *n == (oracle.NonFinite{}) {
-		return append(lines, Line{"NaN or infinite", "none, as wanted"})
+		return append(lines, Line{Name: "NaN or infinite", Value: "none, as wanted"})
 	}
 	return append(lines,
-		Line{"NaN", fmt.Sprintf("%d in the result, %d wanted", n.GotNaN, n.WantNaN)},
-		Line{"infinite", fmt.Sprintf("%d in the result, %d wanted", n.GotInf, n.WantInf)},
-		Line{"finite though not wanted so", strconv.Itoa(n.Swallowed)},
-		Line{"not finite though wanted so", strconv.Itoa(n.Appeared)},
+		Line{Name: "NaN", Value: fmt.Sprintf("%d in the result, %d wanted", n.GotNaN, n.WantNaN)},
+		Line{Name: "infinite", Value: fmt.Sprintf("%d in the result, %d wanted", n.GotInf, n.WantInf)},
+		Line{Name: "finite though not wanted so", Value: strconv.Itoa(n.Swallowed)},
+		Line{Name: "not finite though wanted so", Value: strconv.Itoa(n.Appeared)},
 	)
 }
 
@@ -240,7 +209,7 @@ func (v *Verdict) place(p *oracle.Place) string {
 }
 
 // short returns a few digits of a number.
-func short(x oracle.Number) string { return strconv.FormatFloat(float64(x), 'g', 4, 64) }
+func short(x oracle.Number) string { return digits(x, 4) }
 
 // full returns a value of C, all of whose digits count.
 func full(x oracle.Number) string { return strconv.FormatFloat(float64(x), 'g', -1, 32) }
@@ -248,12 +217,12 @@ func full(x oracle.Number) string { return strconv.FormatFloat(float64(x), 'g', 
 // writePower writes what the errors say taken together, and what would have been seen.
 func (v *Verdict) writePower(w io.Writer) {
 	if text := v.Together(); text != "" {
-		fmt.Fprintf(w, "\n%s\n", hanging("", text, 2))
-		writeLines(w, v.Tests())
+		fmt.Fprintf(w, "\n%s\n", verdict.Hanging("", text, 2))
+		verdict.WriteTable(w, v.tests())
 	}
-	if lines := v.Seen(); len(lines) > 0 {
+	if lines := v.seen(); len(lines) > 0 {
 		fmt.Fprintln(w, "\nWhat would have been seen")
-		writeLines(w, lines)
+		verdict.WriteTable(w, lines)
 	}
 }
 
@@ -263,28 +232,36 @@ func (v *Verdict) writeFirst(w io.Writer) {
 	if d == nil {
 		return
 	}
-	fmt.Fprintf(w, "\n%s\n", hanging("", v.FirstLine(), 2))
+	fmt.Fprintf(w, "\n%s\n", verdict.Hanging("", v.FirstLine(), 2))
 	var table strings.Builder
 	t := tabwriter.NewWriter(&table, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(t, "  block\tK\tscale of A\tscale of B\tcodes\tscaled\trunning\t")
-	for _, b := range v.Blocks() {
-		if b.Left > 0 {
-			fmt.Fprintf(t, "  ...%d more\t\t\t\t\t\t\t\n", b.Left)
-			continue
+	more := func(n int) {
+		if n > 0 {
+			fmt.Fprintf(t, "  ...%d more\t\t\t\t\t\t\t\n", n)
 		}
-		fmt.Fprintf(t, "  %s%d\t%s", b.Mark, b.Index, b.Span)
-		for _, x := range []oracle.Number{b.sums.ScaleA, b.sums.ScaleB, b.sums.Sum, b.sums.Scaled, b.sums.Running} {
-			fmt.Fprintf(t, "\t%s", strconv.FormatFloat(float64(x), 'g', 6, 64))
+	}
+	blocks, from := v.blocks()
+	more(from)
+	for i, s := range blocks {
+		mark := ""
+		if from+i == d.Suspect {
+			mark = "*"
+		}
+		fmt.Fprintf(t, "  %s%d\t%s", mark, from+i, span(s))
+		for _, x := range []oracle.Number{s.ScaleA, s.ScaleB, s.Sum, s.Scaled, s.Running} {
+			fmt.Fprintf(t, "\t%s", digits(x, 6))
 		}
 		fmt.Fprint(t, "\t\n")
 	}
+	more(len(d.Blocks) - from - len(blocks))
 	_ = t.Flush() // into a buffer
 	for line := range strings.Lines(table.String()) {
 		fmt.Fprintln(w, strings.TrimRight(line, " \n"))
 	}
-	for _, c := range v.Codes() {
-		fmt.Fprintf(w, "  codes of %s\n", c.Name)
-		for _, line := range c.Lines {
+	for _, c := range v.codes() {
+		fmt.Fprintf(w, "  codes of %s\n", c.name)
+		for _, line := range c.lines {
 			fmt.Fprintf(w, "    %s\n", line)
 		}
 	}
@@ -294,7 +271,7 @@ func (v *Verdict) writeFirst(w io.Writer) {
 func (v *Verdict) writeCause(w io.Writer) {
 	heading, texts := "What explains them", v.Explained()
 	switch {
-	case v.Outcome == undecided:
+	case v.Outcome == verdict.Undecided:
 		heading, texts = "What would decide it", v.Doubt.Decide
 	case v.Pass && !v.Power.Alarm():
 		return
@@ -302,12 +279,12 @@ func (v *Verdict) writeCause(w io.Writer) {
 	if len(texts) > 0 {
 		fmt.Fprintf(w, "\n%s\n", heading)
 		for _, text := range texts {
-			fmt.Fprintln(w, hanging("  ", text, 4))
+			fmt.Fprintln(w, verdict.Hanging("  ", text, 4))
 		}
 	}
 	if lines := v.Clusters(); len(lines) > 0 {
 		fmt.Fprintln(w, "\nWhere they are")
-		writeLines(w, lines)
+		verdict.WriteTable(w, lines)
 	}
 	fmt.Fprintln(w)
 }

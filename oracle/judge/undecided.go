@@ -11,13 +11,6 @@ import (
 	"github.com/octavo-fp8/octavo/tensor"
 )
 
-// What a verdict says.
-const (
-	passed    = "pass"
-	failed    = "fail"
-	undecided = "undecided"
-)
-
 // Doubt says which elements were not judged: they differ from the exact result, and their
 // bounds allow what any fault would do. One is enough for a result to be undecided, since
 // such elements have extreme scales, and faults that have to do with those are in them.
@@ -169,8 +162,8 @@ func squares(t *tensor.Tensor, i int) []float64 {
 	return all
 }
 
-// Undecided says of which elements nothing was decided, or is "".
-func (v *Verdict) Undecided() string {
+// undecided says of which elements nothing was decided, or is "".
+func (v *Verdict) undecided() string {
 	if v.Doubt == nil {
 		return ""
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/gemm"
 	"github.com/octavo-fp8/octavo/internal/textout"
+	"github.com/octavo-fp8/octavo/internal/verdict"
 	"github.com/octavo-fp8/octavo/oracle"
 	"github.com/octavo-fp8/octavo/oracle/fault"
 	"github.com/octavo-fp8/octavo/oracle/power"
@@ -57,9 +58,9 @@ type Verdict struct {
 	// Explanation says which faults make this C of the operands, where it is wrong.
 	Explanation *fault.Explanation `json:"explanation,omitempty"`
 
-	// Map is the errors over the rows and columns of C, in units of the bound or, where
+	// errorMap is the errors over the rows and columns of C, in units of the bound or, where
 	// bits are claimed, of the last place.
-	Map *ErrorMap `json:"-"`
+	errorMap *verdict.Map
 }
 
 // Operand says what an operand is.

@@ -9,8 +9,8 @@ let place = null; // of the cursor, [down, across]
 function show(down, across) {
   if (cells[down]?.[across] === undefined) return;
   place = [down, across];
-  let text = "rows " + range(down * height, height, rows) + ", columns " + range(across * width, width, cols);
-  if (height === 1 && width === 1) text = "row " + down + ", column " + across;
+  let text = manyRows + " " + range(down * height, height, rows) + ", " + manyCols + " " + range(across * width, width, cols);
+  if (height === 1 && width === 1) text = oneRow + " " + down + ", " + oneCol + " " + across;
   if (cells[down][across] === "-") { hover.textContent = text + ": not looked at"; return; }
   if (cells[down][across] === "") { hover.textContent = text + ": no error"; return; }
   const [error, inside, outside] = cells[down][across].split(",");

@@ -1,0 +1,63 @@
+package verdict
+
+import (
+	_ "embed"
+	"io"
+
+	"github.com/octavo-fp8/octavo/internal/page"
+)
+
+//go:embed page.css
+var style string
+
+//go:embed page.js
+var script string
+
+// Page is the page of a verdict: a title, and beside a map of the errors what the text
+// says.
+type Page struct {
+	Title, Outcome string
+
+	Map     *Map
+	Heading string // above the map; "": none
+	Text    page.Body
+	Below   page.Body // under both
+}
+
+// Write writes one HTML page that needs nothing else.
+func (p *Page) Write(w io.Writer) error {
+	var b page.Body
+	b.Put("<h1 class=\"%s\">%s</h1>\n<div class=\"columns\">\n", p.Outcome, p.Title)
+	hasMap := p.Map != nil && len(p.Map.Cells) > 0
+	if hasMap {
+		if err := p.Map.put(&b, p.Heading); err != nil {
+			return err
+		}
+	}
+	b.Put("<div class=\"text\">\n%s</div>\n</div>\n%s", p.Text.HTML(), p.Below.HTML())
+	if hasMap {
+		p.Map.putScript(&b)
+	}
+	frame := page.Page{Title: p.Title, Main: b.HTML(), Style: page.HTML("<style>\n" + style + "</style>")}
+	return frame.Write(w)
+}
+
+// PutLines adds a table of lines, under a heading unless that is "".
+func PutLines(b *page.Body, heading string, lines []Line) {
+	if heading != "" {
+		b.Put("<h2>%s</h2>\n", heading)
+	}
+	b.Put("<table>\n")
+	for _, l := range lines {
+		b.Put("<tr><th>%s</th><td>%s</td></tr>\n", l.Name, l.Value)
+	}
+	b.Put("</table>\n")
+}
+
+// PutParagraphs adds paragraphs under a heading, if there are any.
+func PutParagraphs(b *page.Body, heading string, texts []string) {
+	if len(texts) > 0 {
+		b.Put("<h2>%s</h2>\n", heading)
+		page.Each(b, "<p>%s</p>\n", texts)
+	}
+}

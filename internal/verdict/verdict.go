@@ -1,0 +1,57 @@
+// Package verdict is what the verdicts on kernels have in common: outcomes, lines of
+// text, maps of errors, and pages.
+package verdict
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/octavo-fp8/octavo/internal/textout"
+)
+
+// What a verdict says.
+const (
+	Pass      = "pass"
+	Fail      = "fail"
+	Undecided = "undecided"
+)
+
+// Width is that of a line of text.
+const Width = 80
+
+// Line is a line of a table.
+type Line struct{ Name, Value string }
+
+// Hanging returns text after a lead, broken at words into lines of which those after
+// the first begin with some spaces.
+func Hanging(lead, text string, spaces int) string {
+	indent := strings.Repeat(" ", spaces)
+	if utf8.RuneCountInString(lead+text) <= Width {
+		return lead + text
+	}
+	// What stands in for the lead is as long and has no space to break at.
+	stand := strings.Repeat("x", max(utf8.RuneCountInString(lead)-spaces, 0))
+	wrapped := strings.TrimPrefix(textout.Wrap(stand+text, Width, indent), indent+stand)
+	return lead + wrapped
+}
+
+// WriteHanging writes lines, each a name, a colon and a value.
+func WriteHanging(w io.Writer, lines []Line) {
+	for _, line := range lines {
+		fmt.Fprintln(w, Hanging(line.Name+": ", line.Value, 2))
+	}
+}
+
+// WriteTable writes a table, whose values are broken at words.
+func WriteTable(w io.Writer, lines []Line) {
+	name := 0
+	for _, line := range lines {
+		name = max(name, utf8.RuneCountInString(line.Name))
+	}
+	for _, line := range lines {
+		lead := fmt.Sprintf("  %-*s  ", name, line.Name)
+		fmt.Fprintln(w, Hanging(lead, line.Value, utf8.RuneCountInString(lead)))
+	}
+}
