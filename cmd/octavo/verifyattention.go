@@ -5,15 +5,17 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/octavo-fp8/octavo/attention"
-	"github.com/octavo-fp8/octavo/cmd/internal/verifyattention"
+	"github.com/octavo-fp8/octavo/cmd/internal/verify"
 	"github.com/octavo-fp8/octavo/internal/operands"
 	"github.com/octavo-fp8/octavo/oracle/flash"
+	judged "github.com/octavo-fp8/octavo/oracle/judge/attention"
 	"github.com/octavo-fp8/octavo/progress"
 )
 
@@ -89,10 +91,10 @@ const verifyAttentionExample = `  octavo verify attention --inject rescale-dropp
 // verifyAttentionFlags are the flags of verify attention.
 type verifyAttentionFlags struct {
 	verdictFlags
-	verifyattention.Inputs
-	claim   verifyattention.Claim
-	options verifyattention.Options
-	example verifyattention.Example
+	verify.Attention
+	claim   judged.Claim
+	options judged.Options
+	example verify.Example
 	inject  bool
 	window  *attention.Window
 }
@@ -142,12 +144,21 @@ func (v *verifyAttentionFlags) run(cmd *cobra.Command, args []string) error {
 	})
 }
 
-func (v *verifyAttentionFlags) judge(ctx context.Context) (*verifyattention.Verdict, error) {
-	if !v.inject {
-		return v.Inputs.Run(ctx, v.claim, v.options)
+func (v *verifyAttentionFlags) judge(ctx context.Context) (r *judged.Verdict, err error) {
+	c := &v.claim
+	if c.Promote > 0 && c.Sums == "" && (c.Kernel == nil || c.Kernel.Values.Order != flash.Instruction) {
+		return nil, errors.New("--promote is for GPU models: name one with --sums or --kernel")
 	}
-	v.example.Scale, v.example.Mask = v.Scale, v.Mask
-	return v.example.Run(ctx, v.claim, v.options)
+	if v.inject {
+		v.example.Scale, v.example.Mask = v.Scale, v.Mask
+		r, err = v.example.Run(ctx, v.claim, v.options)
+	} else {
+		r, err = v.Attention.Run(ctx, v.claim, v.options)
+	}
+	if errors.Is(err, flash.ErrKernel) && (c.Kernel != nil || c.Sums != "") {
+		err = fmt.Errorf("%w: leave --kernel and --sums out, and bounds are those of sums in float32", err)
+	}
+	return r, err
 }
 
 // addReading adds the flags that say what is read.
@@ -155,7 +166,7 @@ func (v *verifyAttentionFlags) addReading(cmd *cobra.Command) {
 	f := cmd.Flags()
 	for _, o := range []struct {
 		name string
-		of   *verifyattention.Operand
+		of   *verify.Array
 	}{{"q", &v.Q}, {"k", &v.K}, {"v", &v.V}} {
 		f.StringVar(&o.of.Values, o.name, o.name, "`NAME` of the tensor of "+strings.ToUpper(o.name))
 		addCodes(cmd, &o.of.Scales, &o.of.Format, o.name, "of its scales, or a number")
@@ -175,10 +186,8 @@ func (v *verifyAttentionFlags) addReading(cmd *cobra.Command) {
 	f.StringVar(&v.Pages, "block-table", "",
 		"`NAME` of the pages of each sequence, the first dimension of K and V")
 	f.BoolVar(&v.BFloat16, "npy-bf16", false, "arrays of type <u2 are bfloat16")
-	layout := &parsed[verifyattention.Layout]{&v.Layout, verifyattention.BHSD.String(),
-		strings.Join(verifyattention.Layouts(), "|"), verifyattention.ParseLayout}
-	f.Var(oneOf{layout, verifyattention.Layouts()}, "layout",
-		"order of dimensions: batch, heads, tokens, dim or batch, tokens, heads, dim")
+	choiceFlag(cmd, &v.TokensFirst, "layout", "order of dimensions: batch, heads, tokens, dim or batch, tokens, heads, dim",
+		choice[bool]{"bhsd", false}, choice[bool]{"bshd", true})
 	wholeFlag(cmd, &v.Keys, 0, math.MaxInt32, "keys",
 		"use the first N keys; 0 is all (default 0)")
 }
@@ -234,8 +243,13 @@ func (v *verifyAttentionFlags) addClaim(cmd *cobra.Command) {
 	}
 	optionalFlag(cmd, &c.Descending, "descending", "true|false",
 		"the last tile of a split is the first that is taken, as in FlashAttention-3 (default: either)", parseBool, "true", "false")
-	sums := &parsed[string]{&c.Sums, "", "NAME", verifyattention.ParseSums}
-	f.Var(oneOf{sums, verifyattention.Sums()}, "sums",
+	parseSums := func(name string) (string, error) {
+		if !slices.Contains(judged.Sums(), name) {
+			return "", fmt.Errorf("want one of %s", strings.Join(judged.Sums(), ", "))
+		}
+		return name, nil
+	}
+	f.Var(oneOf{&parsed[string]{&c.Sums, "", "NAME", parseSums}, judged.Sums()}, "sums",
 		"how products are added: float32, exact or a GPU model (default float32)")
 	wholeFlag(cmd, &c.Promote, 0, math.MaxInt32, "promote",
 		"products of P·V that a GPU sums before it adds the sum in float32; 0 is all (default 0)")
@@ -261,12 +275,12 @@ func parseScale(text string) (float32, error) {
 	return float32(x), nil
 }
 
-func parseFinite(text string) (float64, error) {
+func parseFinite(text string) (float32, error) {
 	x, err := strconv.ParseFloat(text, 32)
 	if err != nil || math.IsNaN(x) || math.IsInf(x, 0) {
 		return 0, errors.New("want a number")
 	}
-	return x, nil
+	return float32(x), nil
 }
 
 func parseCount(text string) (int, error) {

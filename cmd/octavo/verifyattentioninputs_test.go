@@ -16,11 +16,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/octavo-fp8/octavo/attention"
-	"github.com/octavo-fp8/octavo/cmd/internal/verifyattention"
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/internal/filetest"
 	"github.com/octavo-fp8/octavo/oracle"
 	"github.com/octavo-fp8/octavo/oracle/flash"
+	judged "github.com/octavo-fp8/octavo/oracle/judge/attention"
 	"github.com/octavo-fp8/octavo/safetensors"
 	"github.com/octavo-fp8/octavo/tensor"
 )
@@ -286,7 +286,7 @@ func onGPU(path string, more ...string) []string {
 // promoted or not.
 func TestVerifyAttentionSums(t *testing.T) {
 	r := rand.New(rand.NewPCG(4, 18))
-	for _, sums := range verifyattention.Sums()[2:] {
+	for _, sums := range judged.Sums()[2:] {
 		for _, promote := range []int{0, 64} {
 			path := gpuCase(t, r, 300, sums, promote)
 			args := onGPU(path, "--sums", sums, "--promote", strconv.Itoa(promote))

@@ -41,8 +41,8 @@ func fittingBlocks(codes, scales []int) (blocks []tensor.Block) {
 		grids = append(grids, [2]int{across, 1})
 	}
 	for _, grid := range grids {
-		for _, r := range fittingExtents(rows, grid[0]) {
-			for _, c := range fittingExtents(cols, grid[1]) {
+		for _, r := range FittingExtents(rows, grid[0]) {
+			for _, c := range FittingExtents(cols, grid[1]) {
 				b := tensor.Block{Rows: r, Cols: c}
 				if !slices.Contains(blocks, b) {
 					blocks = append(blocks, b)
@@ -53,9 +53,9 @@ func fittingBlocks(codes, scales []int) (blocks []tensor.Block) {
 	return blocks
 }
 
-// fittingExtents returns the extents that cut n elements into so many parts: all of
+// FittingExtents returns the extents that cut n elements into so many parts: all of
 // them, or one, a power of two, or what cuts them into equal parts.
-func fittingExtents(n, parts int) (extents []int) {
+func FittingExtents(n, parts int) (extents []int) {
 	switch {
 	case parts == 1 && n > 0:
 		return []int{0}

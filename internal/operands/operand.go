@@ -95,19 +95,25 @@ func (o *Operand) Read(s *Source) (*tensor.Tensor, error) {
 	return t, nil
 }
 
+// ReadCodes returns codes, one a byte, without scales.
+func (o *Operand) ReadCodes(codes Tensor) (t *tensor.Tensor, err error) {
+	t = &tensor.Tensor{Name: codes.Name}
+	if t.Format, err = o.format(codes); err != nil {
+		return nil, err
+	}
+	t.Codes, t.Shape, err = o.readCodes(codes, t.Format)
+	return t, err
+}
+
 // Join returns the operand of the given codes and scales, of which bytes are E8M0 unless
 // o says otherwise. The names in o do not count, and there is no outer scale.
 func (o *Operand) Join(codes, scales Tensor) (*tensor.Tensor, error) {
-	format, err := o.format(codes)
+	t, err := o.ReadCodes(codes)
 	if err != nil {
 		return nil, err
 	}
-	t := &tensor.Tensor{Name: codes.Name, Format: format}
-	if t.Codes, t.Shape, err = o.readCodes(codes, format); err != nil {
-		return nil, err
-	}
 	codes.Shape = t.Shape
-	if t.Scales, t.ScaleFormat, err = o.readScales(scales); err != nil {
+	if t.Scales, t.ScaleFormat, err = o.ReadScales(scales); err != nil {
 		return nil, err
 	}
 	if t.Block, err = o.block(codes.Info, scales.Info); err != nil {
@@ -212,8 +218,8 @@ func noScales(t Tensor) error {
 	return sentinel.Errorf(ErrScales, "operands: tensor %q is %s: scales are F32, F8_E8M0 or F8_E4M3", t.Name, t.DType)
 }
 
-// readScales reads a tensor of scales.
-func (o *Operand) readScales(t Tensor) (scales []float32, f tensor.ScaleFormat, err error) {
+// ReadScales reads a tensor of scales.
+func (o *Operand) ReadScales(t Tensor) (scales []float32, f tensor.ScaleFormat, err error) {
 	defer func() {
 		if err == nil && o.ScaleFormat != nil && *o.ScaleFormat != f {
 			err = sentinel.Errorf(ErrScaleFormat, "operands: tensor %q is %s: its scales are in %v and not in %v", t.Name, t.DType, f, *o.ScaleFormat)

@@ -24,6 +24,9 @@ const Width = 80
 // Line is a line of a table.
 type Line struct{ Name, Value string }
 
+// Linef returns a line whose value has a format.
+func Linef(name, format string, args ...any) Line { return Line{name, fmt.Sprintf(format, args...)} }
+
 // Hanging returns text after a lead, broken at words into lines of which those after
 // the first begin with some spaces.
 func Hanging(lead, text string, spaces int) string {

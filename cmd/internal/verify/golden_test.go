@@ -1,4 +1,4 @@
-package verifyattention
+package verify
 
 import (
 	"cmp"
@@ -17,6 +17,7 @@ import (
 	"github.com/octavo-fp8/octavo/internal/filetest"
 	"github.com/octavo-fp8/octavo/internal/testutil"
 	"github.com/octavo-fp8/octavo/oracle/flash"
+	judged "github.com/octavo-fp8/octavo/oracle/judge/attention"
 	"github.com/octavo-fp8/octavo/safetensors"
 )
 
@@ -49,9 +50,9 @@ type goldenCase struct {
 // goldenVariant is a kernel.
 type goldenVariant struct {
 	Block  int     `json:"block"`
-	Offset float64 `json:"offset_log2"`
-	PScale float64 `json:"p_scale"`
-	Tau    float64 `json:"tau"`
+	Offset float32 `json:"offset_log2"`
+	PScale float32 `json:"p_scale"`
+	Tau    float32 `json:"tau"`
 	Splits int     `json:"splits"`
 	Order  string  `json:"order"`
 }
@@ -82,13 +83,13 @@ func (c goldenCase) flash() string {
 
 // inputs says what a user would of a case: the names of its tensors in the file, but for BF16 of
 // one head, which is without heads there and is written to another.
-func (g *goldens) inputs(t *testing.T, c goldenCase) Inputs {
+func (g *goldens) inputs(t *testing.T, c goldenCase) Attention {
 	scale, err := strconv.ParseFloat(c.SMScale, 32)
 	require.NoError(t, err)
-	operand := func(name string) Operand {
-		return Operand{Values: c.name + "." + name, Scales: c.name + "." + name + "_scale"}
+	operand := func(name string) Array {
+		return Array{Values: c.name + "." + name, Scales: c.name + "." + name + "_scale"}
 	}
-	i := Inputs{File: g.path, Got: g.path, Q: operand("q"), K: operand("k"), V: operand("v"),
+	i := Attention{File: g.path, Got: g.path, Q: operand("q"), K: operand("k"), V: operand("v"),
 		Scale: float32(scale), Keys: c.SeqK, Mask: attention.Mask{Causal: c.Causal}}
 	if c.Window != [2]int{-1, -1} {
 		i.Mask.Window = &attention.Window{Left: c.Window[0], Right: c.Window[1]}
@@ -107,16 +108,16 @@ func (g *goldens) inputs(t *testing.T, c goldenCase) Inputs {
 			filetest.Raw("q", safetensors.BF16, q.Shape, filetest.Bytes(t, g.file, q.Name)...),
 			filetest.Raw("k", safetensors.BF16, []int{1, c.SeqK, c.HeadDim}, data...),
 			filetest.Raw(i.Sinks, safetensors.F32, sinks.Shape, filetest.Bytes(t, g.file, i.Sinks)...))
-		i.Q, i.K = Operand{Values: "q"}, Operand{Values: "k"}
+		i.Q, i.K = Array{Values: "q"}, Array{Values: "k"}
 	}
 	return i
 }
 
 // claim says what is known of a kernel: not in which order it takes tiles, nor how it adds, but
 // that this is not as a GPU does.
-func (v goldenVariant) claim(p string) Claim {
+func (v goldenVariant) claim(p string) judged.Claim {
 	cast := map[string]flash.Cast{"e4m3": flash.E4M3, "bf16": flash.BFloat16}[p]
-	return Claim{P: &cast, Offset: &v.Offset, PScale: &v.PScale, Threshold: &v.Tau, Tile: &v.Block,
+	return judged.Claim{P: &cast, Offset: &v.Offset, PScale: &v.PScale, Threshold: &v.Tau, Tile: &v.Block,
 		Splits: &v.Splits, Sums: "float32"}
 }
 
@@ -133,7 +134,7 @@ func TestGoldensAreRight(t *testing.T) {
 		for _, name := range strings.Split(c.Variants, "") {
 			prefix := c.flash() + "." + name
 			in.Out, in.LSE = prefix+".out", prefix+".lse"
-			v, err := in.Run(t.Context(), g.variants[name].claim(c.P), Options{})
+			v, err := in.Run(t.Context(), g.variants[name].claim(c.P), judged.Options{})
 			require.NoError(t, err, prefix)
 			require.True(t, v.Pass, "%s: %s\n%s", prefix, v.Title(), v.Cause())
 			results++
@@ -226,10 +227,10 @@ func TestGoldenMutantsAreNamed(t *testing.T) {
 				f.Of = flash.OfK
 			}
 			in.Got, in.Out, in.LSE = g.mutate(t, in, c, v, f), "o", "l"
-			verdict, err := in.Run(t.Context(), v.claim(c.P), Options{})
+			verdict, err := in.Run(t.Context(), v.claim(c.P), judged.Options{})
 			require.NoError(t, err, what)
 			require.False(t, verdict.Pass, what)
-			require.True(t, verdict.names(f.Kind), "%s: %s\n%s", what, verdict.Title(), verdict.Cause())
+			require.True(t, names(verdict, f.Kind), "%s: %s\n%s", what, verdict.Title(), verdict.Cause())
 			require.LessOrEqual(t, len(verdict.Fault().Same), 1, what)
 			require.Contains(t, verdict.Title(), "wrong: ")
 			if verdict.Sequences[0].Report.NonFinite == 0 { // mutants.json counts NaN as 0
@@ -242,19 +243,19 @@ func TestGoldenMutantsAreNamed(t *testing.T) {
 
 // mutate writes what a kernel with a fault makes of the inputs, the sums of which are exact.
 func (g *goldens) mutate(
-	t *testing.T, in Inputs, c goldenCase, v goldenVariant, f flash.Fault,
+	t *testing.T, in Attention, c goldenCase, v goldenVariant, f flash.Fault,
 ) (path string) {
-	prefix := c.flash() + "." + c.Variants[:1]
-	in.Got = g.path
-	in.Out, in.LSE = prefix+".out", prefix+".lse"
-	task, err := in.read()
+	source, err := openSource(in.File, false)
+	require.NoError(t, err)
+	defer source.File.Close()
+	batch, err := in.readBatch(source)
 	require.NoError(t, err)
 	claim := v.claim(c.P)
 	claim.Sums = "exact"
-	k, err := claim.kernel(task.problems[0], flash.Float32)
+	k, err := claim.KernelOf(batch.problems[0], flash.Float32)
 	require.NoError(t, err)
 	k.Descending = v.Order == "rev"
-	got, err := flash.Inject(t.Context(), task.problems[0], k, f, flash.Options{})
+	got, err := flash.Inject(t.Context(), batch.problems[0], k, f, flash.Options{})
 	require.NoError(t, err)
 	return write(t, c, got)
 }

@@ -1,7 +1,8 @@
-package verifyattention
+package attention
 
 import (
 	"math"
+	"math/rand/v2"
 	"strings"
 	"testing"
 
@@ -9,25 +10,50 @@ import (
 
 	"github.com/octavo-fp8/octavo/attention"
 	"github.com/octavo-fp8/octavo/oracle/flash"
+	"github.com/octavo-fp8/octavo/tensor"
 )
+
+// made is a problem in E4M3 with a scale for each head, of which none is 1 or that of another.
+// The score of its last key is so much above that of the first, in nats, and spread is their
+// standard deviation.
+func made(t *testing.T, heads, kv, queries, keys int, growth, spread float64) *attention.Problem {
+	const dim, valueDim = 64, 32
+	r := rand.New(rand.NewPCG(1, 18))
+	fill := func(heads, tokens, dim int, value func(h, token, column int) float64) (all []float32) {
+		for i := range heads * tokens * dim {
+			all = append(all, float32(value(i/dim/tokens, i/dim%tokens, i%dim)))
+		}
+		return all
+	}
+	sign := func(column int) float64 { return float64(1 - 2*(column*7/3%2)) }
+	q := fill(heads, queries, dim, func(_, _, column int) float64 { return sign(column) + 0.25*r.NormFloat64() })
+	k := fill(kv, keys, dim, func(_, token, column int) float64 {
+		return sign(column)*growth*float64(token)/float64(keys)/math.Sqrt(dim) + spread*r.NormFloat64()
+	})
+	v := fill(kv, keys, valueDim, func(h, _, _ int) float64 { return (0.5 + r.NormFloat64()) * float64(1+h) })
+	p := &attention.Problem{Scale: 0.125}
+	recipe := attention.Recipe{Q: attention.PerHead, K: attention.PerHead, V: attention.PerHead, Profile: "te-block"}
+	s := attention.Sizes{Heads: heads, KVHeads: kv, Queries: queries, Keys: keys, Dim: dim, ValueDim: valueDim}
+	require.NoError(t, recipe.Quantize(t.Context(), p, q, k, v, s, tensor.Options{}))
+	return p
+}
 
 // TestSentences has each title of a verdict for an input of which it is true, and not for one
 // of which it is not.
 func TestSentences(t *testing.T) {
 	example := func(scale float32) (*attention.Problem, flash.Kernel, flash.Got) {
-		p, err := (&Example{Seed: 1, Scale: 0.125}).draw(t.Context(), drawings[0])
-		require.NoError(t, err)
+		p := made(t, 4, 2, 6, 300, 12, 0.7)
 		for i := range p.K.Codes.Scales {
 			p.K.Codes.Scales[i] *= scale
 		}
-		k, err := (&Claim{}).kernel(p, flash.Float32)
+		k, err := (&Claim{}).KernelOf(p, flash.Float32)
 		require.NoError(t, err)
 		r, err := flash.Inject(t.Context(), p, k, flash.Fault{}, flash.Options{})
 		require.NoError(t, err)
 		return p, k, flash.Got{Out: r.Out, LSE: r.LSE}
 	}
 	judged := func(p *attention.Problem, got flash.Got, c Claim, o Options) (outcome, text string) {
-		v, err := (&task{problems: []*attention.Problem{p}, got: []flash.Got{got}}).judge(t.Context(), c, o)
+		v, err := Check(t.Context(), []Result[float32]{{p, got.Out, got.LSE}}, c, o)
 		require.NoError(t, err)
 		var b strings.Builder
 		require.NoError(t, v.WriteText(&b))
@@ -43,8 +69,7 @@ func TestSentences(t *testing.T) {
 		return flash.Got{Out: r.Out, LSE: r.LSE}
 	}
 	large, _, unbounded := example(0x1p30)
-	long, err := (&Example{Seed: 1, Scale: 0.125}).draw(t.Context(), drawing{heads: 1, kv: 1, queries: 1, keys: 4000, spread: 0.5})
-	require.NoError(t, err)
+	long := made(t, 1, 1, 1, 4000, 0, 0.5)
 	empty := *p
 	none := *p.Q.Codes
 	none.Codes, none.Scales, none.Shape = nil, nil, []int{none.Shape[0], 0, none.Shape[2]}
