@@ -1,5 +1,6 @@
-// Package oracletest tests kernels that multiply FP8 matrices: a test says what the
-// kernel is claimed to compute, and fails with a report that a person can read.
+// Package oracletest tests kernels that multiply FP8 matrices and those of flash attention:
+// a test says what the kernel is claimed to compute, and fails with a report that a person
+// can read.
 //
 //	func TestKernel(t *testing.T) {
 //		a := oracletest.Operand(t, "a", oracle.Generator{Rows: 64, Cols: 4096, Seed: 1}, scaling.Default(scaling.Input))
@@ -11,27 +12,52 @@
 //
 // The claim may be sharper than the zero one, that C is as near to the exact product as
 // float32 sums come to it: the bits of a model of a GPU, or a bound that follows from
-// one. See [judge.Claim]. Where C is large, [judge.Options] has a mode that looks at
-// some of its elements.
+// one. See [judge.Claim]. Where C is large, [Options] has a mode that looks at some of its
+// elements.
+//
+// [CheckAttention] does the same for attention. Its operands are an [attention.Problem], which
+// [attention.Recipe] quantizes. Its claim is of package oracle/judge/attention, here judged;
+// the zero one is P in E4M3 and sums in float32, over tiles of any size.
+//
+//	func TestAttention(t *testing.T) {
+//		p := problem(t) // Q, K and V, the mask, the scale
+//		s := p.Sizes()
+//		out, lse := make([]fp8.BFloat16, s.Heads*s.Queries*s.ValueDim), make([]float32, s.Heads*s.Queries)
+//		kernel(out, lse, p)
+//		oracletest.CheckAttention(t, out, lse, p, judged.Claim{Sums: "hopper-wgmma"}, oracletest.Options{})
+//	}
 //
 // Where the environment variable OCTAVO_PAGES names a directory, or the options do, a
 // check that fails leaves its page with the map of the errors there.
 package oracletest
 
 import (
+	"fmt"
+	"io"
 	"strings"
 	"testing"
 
+	"github.com/octavo-fp8/octavo/attention"
 	"github.com/octavo-fp8/octavo/gemm"
+	"github.com/octavo-fp8/octavo/internal/verdict"
 	"github.com/octavo-fp8/octavo/oracle"
 	"github.com/octavo-fp8/octavo/oracle/judge"
+	judged "github.com/octavo-fp8/octavo/oracle/judge/attention"
+	"github.com/octavo-fp8/octavo/progress"
 	"github.com/octavo-fp8/octavo/scaling"
 	"github.com/octavo-fp8/octavo/tensor"
 )
 
-// Options of a check.
+// Options of a check. The zero value looks at all of a product without bias, or of
+// attention.
 type Options struct {
-	judge.Options
+	Bias   []float32     // that the kernel added to every row of C; of length N, or nil
+	Sample *judge.Sample // unless nil, only some elements of C are looked at
+
+	Queries int // of each head of attention that are looked at, evenly spread; 0 is all
+
+	Workers  int               // goroutines at most; 0 means GOMAXPROCS
+	Progress progress.Reporter // unless nil, hears of the parts of the judgement
 
 	// Pages is the directory for the page of a check that fails, whose name is that of
 	// the test. "": that of the environment variable OCTAVO_PAGES or, without one, none.
@@ -52,7 +78,7 @@ func Check[T gemm.Output](t testing.TB, got []T, a, b *tensor.Tensor, claim judg
 // CheckAdded is [Check] of a kernel that added the product to an old C.
 func CheckAdded[T gemm.Output](t testing.TB, got, old []T, a, b *tensor.Tensor, claim judge.Claim, o Options) *judge.Verdict {
 	t.Helper()
-	v, err := judge.Check(t.Context(), got, old, a, b, claim, o.Options)
+	v, err := judge.Check(t.Context(), got, old, a, b, claim, judge.Options{Bias: o.Bias, Sample: o.Sample, Workers: o.Workers, Progress: o.Progress})
 	if err != nil {
 		t.Fatalf("there is no verdict: %v", err)
 	}
@@ -61,29 +87,57 @@ func CheckAdded[T gemm.Output](t testing.TB, got, old []T, a, b *tensor.Tensor, 
 			t.Logf("operand %q: %s", x.Name, limit)
 		}
 	}
-	if v.Pass {
-		if v.Power.Alarm() {
-			t.Log(v.Together())
-		}
-		return v
+	switch {
+	case !v.Pass:
+		o.fail(t, v, v.Outcome, "the kernel's C")
+	case v.Power.Alarm():
+		t.Log(v.Together())
 	}
+	return v
+}
+
+// CheckAttention is [Check] of a kernel of flash attention, which made out, of shape [heads,
+// queries, columns of V], and log-sum-exps, [heads, queries] or nil, of the problem: see
+// package judge/attention.
+func CheckAttention[T gemm.Output](t testing.TB, out []T, lse []float32, p *attention.Problem, claim judged.Claim, o Options) *judged.Verdict {
+	t.Helper()
+	results := []judged.Result[T]{{Problem: p, Out: out, LSE: lse}}
+	v, err := judged.Check(t.Context(), results, claim, judged.Options{Queries: o.Queries, Workers: o.Workers, Progress: o.Progress})
+	if err != nil {
+		t.Fatalf("there is no verdict: %v", err)
+	}
+	if !v.Pass {
+		o.fail(t, v, v.Outcome, "the kernel's attention")
+	}
+	return v
+}
+
+// ofClaims names the fields of a claim where a verdict names the flags of the command.
+var ofClaims = strings.NewReplacer("--sums", "Claim.Sums", "--promote", "Claim.Promote")
+
+// fail marks the test as failed, with the verdict on what the kernel made, and leaves the
+// page.
+func (o *Options) fail(t testing.TB, v interface {
+	WriteText(w io.Writer) error
+	WritePage(w io.Writer) error
+}, outcome, made string) {
+	t.Helper()
 	var text strings.Builder
 	if err := v.WriteText(&text); err != nil {
 		t.Fatal(err)
 	}
-	path, err := writePage(t.Name(), o.Pages, v)
+	path, err := writePage(t.Name(), o.Pages, v.WritePage)
 	switch {
 	case err != nil:
 		t.Errorf("the page of this test was not written: %v", err)
 	case path != "":
 		text.WriteString("\npage: " + path + "\n")
 	}
-	what := "the kernel's C is wrong"
-	if v.Doubt != nil {
-		what = "it is undecided whether the kernel's C is right"
+	what := made + " is wrong"
+	if outcome == verdict.Undecided {
+		what = fmt.Sprintf("it is undecided whether %s is right", made)
 	}
-	t.Errorf("%s\n\n%s", what, text.String())
-	return v
+	t.Errorf("%s\n\n%s", what, ofClaims.Replace(text.String()))
 }
 
 // Operand returns what g makes, quantized by r, whose block and format are those of g

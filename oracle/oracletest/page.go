@@ -2,13 +2,13 @@ package oracletest
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
 
 	"github.com/octavo-fp8/octavo/internal/atomicfile"
-	"github.com/octavo-fp8/octavo/oracle/judge"
 )
 
 // written counts the pages of each test, of which one may check several results.
@@ -17,9 +17,9 @@ var written = struct {
 	pages map[string]int
 }{pages: map[string]int{}}
 
-// writePage writes the page of a verdict, if there is a directory for pages, and returns
-// its path.
-func writePage(test, dir string, v *judge.Verdict) (path string, err error) {
+// writePage has the page of a verdict written, if there is a directory for pages, and
+// returns its path.
+func writePage(test, dir string, write func(w io.Writer) error) (path string, err error) {
 	if dir == "" {
 		dir = os.Getenv("OCTAVO_PAGES")
 	}
@@ -37,7 +37,7 @@ func writePage(test, dir string, v *judge.Verdict) (path string, err error) {
 		name = fmt.Sprintf("%s-%d", name, n)
 	}
 	path = filepath.Join(dir, name+".html")
-	return path, atomicfile.Write(path, v.WritePage)
+	return path, atomicfile.Write(path, write)
 }
 
 // fileName returns a test's name as that of a file on any system.
