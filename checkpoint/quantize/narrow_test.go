@@ -239,7 +239,7 @@ func TestRequantizeBytes(t *testing.T) {
 	path, shapes := narrowFile(t)
 	wide := scaling.Recipe{Profile: scaling.TEBlock, Block: tensor.Block{Rows: 1}}
 	for _, f := range fp8.Formats() {
-		if tensorfile.DTypeOf(f) != "" {
+		if operands.DTypeOf(f) != "" {
 			continue
 		}
 		t.Run(f.String(), func(t *testing.T) {

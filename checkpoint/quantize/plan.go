@@ -128,7 +128,7 @@ func unitOf(d safetensors.DType, isCodes bool) int {
 // tensor. They stay side by side, unless the size of the codes would misalign the scales of
 // the next tensor.
 func quantizedParts(info safetensors.Info, r scaling.Recipe) ([]part, error) {
-	s := safetensors.Info{Name: info.Name + tensorfile.ScaleSuffix, DType: tensorfile.ScaleTypeOf(r.Profile.ScaleFormat()), Shape: grid(info.Shape, r.Block)}
+	s := safetensors.Info{Name: info.Name + operands.ScaleSuffix, DType: tensorfile.ScaleTypeOf(r.Profile.ScaleFormat()), Shape: grid(info.Shape, r.Block)}
 	c := safetensors.Info{Name: info.Name, DType: typeOf(r.Format), Shape: info.Shape}
 	if c.Bytes() < 0 {
 		return nil, fmt.Errorf("tensor %q of shape %v has %d elements, which do not fill whole bytes in %v: leave it out with --only", info.Name, info.Shape, info.Len(), r.Format)
@@ -149,7 +149,7 @@ func quantizedParts(info safetensors.Info, r scaling.Recipe) ([]part, error) {
 
 // typeOf returns the type that codes are written in: bytes where there is none of theirs.
 func typeOf(f fp8.Format) safetensors.DType {
-	if d := tensorfile.DTypeOf(f); d != "" {
+	if d := operands.DTypeOf(f); d != "" {
 		return d
 	}
 	return safetensors.U8

@@ -17,6 +17,7 @@ import (
 
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/internal/filetest"
+	"github.com/octavo-fp8/octavo/internal/operands"
 	"github.com/octavo-fp8/octavo/internal/tensorfile"
 	"github.com/octavo-fp8/octavo/safetensors"
 	"github.com/octavo-fp8/octavo/scaling"
@@ -138,7 +139,7 @@ func wholeOf(t *testing.T, path string, recipe scaling.Recipe) (map[string][]byt
 		x := tensor.Tensor{Shape: info.Shape}
 		require.NoError(t, values.Quantize(t.Context(), &x, scaling.Quantizer{Recipe: recipe, Options: tensor.Options{Stats: &st}}))
 		data[info.Name] = x.Codes
-		data[info.Name+tensorfile.ScaleSuffix], err = tensorfile.AppendScales(nil, x.Scales, x.ScaleFormat, 0)
+		data[info.Name+operands.ScaleSuffix], err = tensorfile.AppendScales(nil, x.Scales, x.ScaleFormat, 0)
 		require.NoError(t, err)
 		s.Elements += st.Elements
 		s.Saturated += st.Saturated()

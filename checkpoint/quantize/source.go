@@ -104,7 +104,7 @@ func blockOf(file *safetensors.File, codes safetensors.Info) (b tensor.Block, sc
 	scales, ok := tensorfile.ScalesOf(file, codes)
 	if !ok {
 		return b, scales, fmt.Errorf("tensor %q is %s and has no scales in a tensor %q to decode it with: leave it out with --only",
-			codes.Name, codes.DType, codes.Name+tensorfile.ScaleSuffix)
+			codes.Name, codes.DType, codes.Name+operands.ScaleSuffix)
 	}
 	if scales.DType == safetensors.F64 {
 		return b, scales, fmt.Errorf("tensor %q is F64: scales are F32 or narrower", scales.Name)

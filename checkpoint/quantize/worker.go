@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/internal/operands"
 	"github.com/octavo-fp8/octavo/internal/tensorfile"
 	"github.com/octavo-fp8/octavo/tensor"
 )
@@ -120,7 +121,7 @@ func (w *worker) writeScales(m *matrix, s span) (err error) {
 	if w.bytes, err = tensorfile.AppendScales(w.bytes[:0], w.tensor.Scales, format, first); err != nil {
 		return fmt.Errorf("tensor %q: %w", m.Name, err)
 	}
-	return w.write(m.Name+tensorfile.ScaleSuffix, w.bytes, int64(first)*int64(tensorfile.ScaleTypeOf(format).Size()))
+	return w.write(m.Name+operands.ScaleSuffix, w.bytes, int64(first)*int64(tensorfile.ScaleTypeOf(format).Size()))
 }
 
 // copy copies n bytes of a tensor as they are.

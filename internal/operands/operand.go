@@ -173,7 +173,7 @@ func (o *Operand) format(codes Tensor) (fp8.Format, error) {
 		return format, nil
 	case codes.DType == safetensors.U8:
 		return 0, sentinel.Errorf(ErrFormat, "operands: tensor %q is U8, which does not say a format", codes.Name)
-	case !ok && isFloat(codes.DType):
+	case !ok && IsFloat(codes.DType):
 		return 0, sentinel.Errorf(ErrFloats, "operands: tensor %q is %s and no codes", codes.Name, codes.DType)
 	case !ok:
 		return 0, sentinel.Errorf(ErrCodes, "operands: tensor %q is %s, which does not say a format: want %s", codes.Name, codes.DType, codeTypes())
@@ -183,7 +183,8 @@ func (o *Operand) format(codes Tensor) (fp8.Format, error) {
 	return format, nil
 }
 
-func isFloat(d safetensors.DType) bool {
+// IsFloat reports whether tensors of type d can be quantized.
+func IsFloat(d safetensors.DType) bool {
 	switch d {
 	case safetensors.F64, safetensors.F32, safetensors.F16, safetensors.BF16:
 		return true

@@ -15,36 +15,18 @@ import (
 	"github.com/octavo-fp8/octavo/tensor"
 )
 
-// ScaleSuffix is what is added to the name of a tensor of codes to name its scales.
-const ScaleSuffix = operands.ScaleSuffix
-
-// DTypeOf returns the type of tensors of codes of a format.
-func DTypeOf(f fp8.Format) safetensors.DType { return operands.DTypeOf(f) }
-
-// FormatOf returns the format of a tensor of codes.
-func FormatOf(d safetensors.DType) (f fp8.Format, ok bool) { return operands.FormatOf(d) }
-
 // FormatIn returns the format of a tensor of codes in a file: that of its type or, of bytes
 // with scales, the one that the metadata name, as octavo quantize does.
 func FormatIn(file *safetensors.File, info safetensors.Info) (f fp8.Format, ok bool) {
-	if info.DType == safetensors.U8 && !Has(file, info.Name+ScaleSuffix) {
+	if info.DType == safetensors.U8 && !Has(file, info.Name+operands.ScaleSuffix) {
 		return f, false
 	}
 	return operands.FormatIn(file, info)
 }
 
-// IsFloat reports whether tensors of type d can be quantized.
-func IsFloat(d safetensors.DType) bool {
-	switch d {
-	case safetensors.F64, safetensors.F32, safetensors.F16, safetensors.BF16:
-		return true
-	}
-	return false
-}
-
 // IsMatrix reports whether a tensor of a file is one that quantizing is for.
 func IsMatrix(file *safetensors.File, info safetensors.Info) bool {
-	return IsFloat(info.DType) && len(info.Shape) >= 2 && info.Len() > 0 && !IsScale(file, info.Name)
+	return operands.IsFloat(info.DType) && len(info.Shape) >= 2 && info.Len() > 0 && !IsScale(file, info.Name)
 }
 
 // IsScale reports whether a tensor of a file holds the scales of codes, or of bytes of which
@@ -62,7 +44,7 @@ func IsScale(file *safetensors.File, name string) bool {
 
 // ScaleSuffixes are what may be added to the name of codes to name their scales.
 func ScaleSuffixes() []string {
-	return []string{ScaleSuffix, operands.OuterSuffix, operands.OuterDivisorSuffix}
+	return []string{operands.ScaleSuffix, operands.OuterSuffix, operands.OuterDivisorSuffix}
 }
 
 // ScaleTypeOf returns the type of tensors of scales of a format.
@@ -82,16 +64,11 @@ func decodeE8M0(dst []float32, src []byte) {
 	}
 }
 
-// ScaleFormatIn returns the format of a tensor of scales of a file.
-func ScaleFormatIn(file *safetensors.File, info safetensors.Info) (tensor.ScaleFormat, bool) {
-	return operands.ScaleFormatIn(file, info)
-}
-
 // CanBeScales reports whether a tensor of a file can be scales. Those of F8_E4M3 are UE4M3,
 // and of bytes the metadata say what they are.
 func CanBeScales(file *safetensors.File, info safetensors.Info) bool {
 	_, ok := operands.ScaleFormatIn(file, info)
-	return ok || IsFloat(info.DType)
+	return ok || operands.IsFloat(info.DType)
 }
 
 // ScalesOf returns the description of the scales of a tensor of codes, if its file has
@@ -100,7 +77,7 @@ func ScalesOf(file *safetensors.File, codes safetensors.Info) (scales safetensor
 	if _, ok := FormatIn(file, codes); !ok {
 		return scales, false
 	}
-	scales, ok = file.Info(codes.Name + ScaleSuffix)
+	scales, ok = file.Info(codes.Name + operands.ScaleSuffix)
 	return scales, ok && CanBeScales(file, scales)
 }
 

@@ -19,7 +19,7 @@ type Page struct {
 	Title, Outcome string
 
 	Map     *Map
-	Heading string // above the map; "": none
+	Heading string // above the map, before what is across
 	Text    page.Body
 	Below   page.Body // under both
 }

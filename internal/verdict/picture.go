@@ -27,16 +27,13 @@ func (m *Map) put(b *page.Body, heading string) error {
 	}
 	scale := float64(longestSide) / float64(max(m.Rows, m.Cols))
 	width, height := max(int(scale*float64(m.Cols)), shortestSide), max(int(scale*float64(m.Rows)), shortestSide)
-	b.Put("<div class=\"picture\">\n")
-	if heading != "" {
-		b.Put("<h2>%s</h2>\n", heading)
-	}
-	b.Put(`<p class="axis">%s%s →</p>
+	b.Put(`<div class="picture">
+<p class="axis">%s%s%s →</p>
 <p class="axis down">%s%s →</p>
 <div class="map" style="max-width:%spx;aspect-ratio:%s/%s" role="img" tabindex="0" aria-label="map of the errors" aria-describedby="about hover">
 <img id="map" alt="" src="%s">
 <svg width="100%%" height="100%%" aria-hidden="true">
-`, m.ColsOf.Many, m.ColsOf.Of, m.RowsOf.Many, m.RowsOf.Of, width, width, height, url)
+`, heading, m.ColsOf.Many, m.ColsOf.Of, m.RowsOf.Many, m.RowsOf.Of, width, width, height, url)
 	every := gridStep(max(m.Rows, m.Cols))
 	// The last cell may stand for fewer elements than it has pixels.
 	toX, toY := 100/float64(m.Across*m.Width), 100/float64(m.Down*m.Height)

@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 	"math"
 
-	"github.com/octavo-fp8/octavo/internal/tensorfile"
+	"github.com/octavo-fp8/octavo/internal/operands"
 	"github.com/octavo-fp8/octavo/safetensors"
 	"github.com/octavo-fp8/octavo/tensor"
 )
@@ -30,6 +30,6 @@ func valuesOf(t safetensors.Tensor) []float32 {
 // codesOf returns the codes of a quantized tensor and its scales.
 func codesOf(t *tensor.Tensor) []safetensors.Tensor {
 	rows, cols := t.Grid()
-	codes := safetensors.Info{Name: t.Name, DType: tensorfile.DTypeOf(t.Format), Shape: t.Shape}
-	return []safetensors.Tensor{{Info: codes, Data: t.Codes}, float32s(t.Name+tensorfile.ScaleSuffix, []int{rows, cols}, t.Scales)}
+	codes := safetensors.Info{Name: t.Name, DType: operands.DTypeOf(t.Format), Shape: t.Shape}
+	return []safetensors.Tensor{{Info: codes, Data: t.Codes}, float32s(t.Name+operands.ScaleSuffix, []int{rows, cols}, t.Scales)}
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/octavo-fp8/octavo/checkpoint"
+	"github.com/octavo-fp8/octavo/internal/operands"
 	"github.com/octavo-fp8/octavo/internal/tensorfile"
 	"github.com/octavo-fp8/octavo/safetensors"
 )
@@ -52,7 +53,7 @@ func (in *Input) isScale(name string) bool {
 				suffix := strings.TrimPrefix(part.Suffix, of)
 				codes := strings.TrimPrefix(s.Parts[checkpoint.Codes].Suffix, of)
 				base, ok := strings.CutSuffix(name, suffix)
-				if e, found := in.model.Entry(base + codes); ok && suffix != "" && found && !tensorfile.IsFloat(e.DType) {
+				if e, found := in.model.Entry(base + codes); ok && suffix != "" && found && !operands.IsFloat(e.DType) {
 					return true
 				}
 			}

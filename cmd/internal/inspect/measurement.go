@@ -9,6 +9,7 @@ import (
 	"github.com/octavo-fp8/octavo/checkpoint/quantize"
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/internal/loss"
+	"github.com/octavo-fp8/octavo/internal/operands"
 	"github.com/octavo-fp8/octavo/internal/tensorfile"
 	"github.com/octavo-fp8/octavo/safetensors"
 	"github.com/octavo-fp8/octavo/scaling"
@@ -158,7 +159,7 @@ func (m *measurement) readScales() error {
 			format = w.Scheme.ScaleFormat
 		}
 	} else if info, ok = tensorfile.ScalesOf(file, m.info); ok {
-		format, _ = tensorfile.ScaleFormatIn(file, info)
+		format, _ = operands.ScaleFormatIn(file, info)
 	}
 	if !ok {
 		return nil

@@ -14,6 +14,7 @@ func (v *Verdict) WritePage(w io.Writer) error {
 	if v.Batch > 1 {
 		p.Heading += ", " + v.place(v.worstSequence(), "")
 	}
+	p.Heading += ": "
 	if cause := v.Cause(); cause != "" {
 		verdict.PutParagraphs(&p.Text, "What explains it", []string{cause})
 	}
