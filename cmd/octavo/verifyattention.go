@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	_ "embed"
 	"errors"
 	"fmt"
 	"math"
@@ -19,74 +20,10 @@ import (
 	"github.com/octavo-fp8/octavo/progress"
 )
 
-const verifyAttentionLong = `Attention says whether what a flash attention kernel computed is right. It reads
-Q, K, V and the kernel's output and log-sum-exps. It computes attention of these
-operands exactly, every element rounded once, and derives how far a correct
-kernel may be from each element: from the operands and from what the flags say
-of the kernel. If the result is wrong, it looks for the fault that explains it
-in a table of faults that were seen in public.
-
-Q, K and V are codes with scales, as octavo verify reads those of products, or
-BF16. They are [batch, heads, tokens, dim] or, with --layout bshd, [batch,
-tokens, heads, dim], as FlashAttention has them; without a batch the first
-dimension is left out. Query head h uses head h/(heads/KV heads) of K and V.
-Scales are F32 or F8_E8M0, value = decode(code) * scale, of one of these shapes:
-one scale, or a number in place of a tensor's name; [heads] or [batch, heads],
-for Q also by the heads of K, as FlashAttention-3's q_descale; or a tensor with
-the codes' dimensions, one scale for each token or block of tokens, the last
-dimension left out or one scale for each block of it. Scales of V may leave out
-tokens instead, one for each column, if no other reading fits. The scales of
-NAME are NAME_scale_inv by default. With --value-dim V is the first columns of
-K, as in MLA decoding. The output is F32, BF16 or F16 in the same layout;
-log-sum-exps are F32, [batch, heads, tokens] or, where only that fits, [batch,
-tokens, heads].
-
-All sequences of a batch have the same mask but may have different lengths.
---seqlens-k names the number of keys of each (FlashAttention's seqused_k or
-cache_seqlens). For packed tokens, without a batch, --cu-seqlens-q and
---cu-seqlens-k name where each sequence begins, and the end; scales are then one
-scale, [heads], [sequences, heads] or one for each token. For a paged cache,
-whose first dimension is pages, --block-table names [batch, pages]. All are I32,
-I64 or whole numbers in F32.
-
-The mask is aligned to the last query and key: query i of n stands at key i +
-keys - n. --kernel also compares bits with those of a kernel. Kernels are
-described from published code, not compared with hardware: other bits are
-reported, and fail only with --bits. The kernels are
-  octavo-bf16, octavo-e4m3 and octavo-e5m2, which are package attention's,
-  fa3-hopper, fa4, fa4-8-4, fa4-8-0.75, fa4-4-4 (offset and threshold),
-  fa4-bf16, flashinfer-hopper, flashmla-hopper and sage2-hopper
-Other flags describe a kernel without a name, or how it differs from the named
-one: the format of P, its factor before the cast (2^offset and --p-scale), how
-far the maximum may lag before sums are rescaled (--threshold, base 2), tiles,
-their order, splits of keys, and how products are added: in float32, in any
-order, or by a GPU's tensor cores, which are less exact (14 bits for FP8 on Ada
-and Hopper). By default P is E4M3 times 2^8, or BF16 where V is, and sums are
-float32. If --sums is not given and the result is wrong for float32 but right
-for a GPU, the verdict is "undecided" and names that GPU for --sums. A fault
-that needs other tiles or sums than the claimed ones is named with them.
-Elements that differ and have no bound, since the errors of scores may change
-weights by half or something may overflow, leave the
-verdict undecided too.
-
---inject makes up a problem, computes it by the kernel with a fault, and judges
-the result as if it were read. --inject none has no fault.
-
-The exit status is 0 if the result is right, 1 if it is wrong or the input is, 2
-if the command line is wrong, 3 if the verdict is undecided. A result is wrong
-if an element is farther from the exact one than its bound, or if a fault
-explains it better than the claimed kernel.
-
-JSON has the keys pass, outcome (pass, fail or undecided), batch, heads,
-kvHeads, queries, keys, dim, valueDim, q, k, v, scale, causal, window, sinks,
-injected, type, kernel, bits, supposed, undecided and sequences (queries, keys,
-looked, report, sameBits, explanation), as go doc octavo/oracle/flash Report,
-Kernel and Explanation say.`
-
-const verifyAttentionExample = `  octavo verify attention --inject rescale-dropped --html attention.html
-  octavo verify attention step.safetensors --causal --kernel fa3-hopper
-  octavo verify attention step.safetensors --layout bshd --q query --k key \
-    --v value --got kernel.safetensors --out o --sums hopper-wgmma --promote 128`
+// verifyAttentionHelp is what --help says, and examples.
+//
+//go:embed help/verify-attention.txt
+var verifyAttentionHelp string
 
 // verifyAttentionFlags are the flags of verify attention.
 type verifyAttentionFlags struct {
@@ -101,11 +38,12 @@ type verifyAttentionFlags struct {
 
 func newVerifyAttentionCommand() *cobra.Command {
 	var v verifyAttentionFlags
+	long, examples, _ := strings.Cut(strings.TrimSuffix(verifyAttentionHelp, "\n"), "\n\nExamples:\n")
 	cmd := &cobra.Command{
 		Use:     "attention [IN.safetensors] | --inject FAULT",
 		Short:   "Say whether a flash attention kernel is right, and why not",
-		Long:    verifyAttentionLong,
-		Example: verifyAttentionExample,
+		Long:    long,
+		Example: examples,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 1 {
 				return fmt.Errorf("want one file at most, there are %d arguments", len(args))
@@ -120,7 +58,7 @@ func newVerifyAttentionCommand() *cobra.Command {
 	v.addExample(cmd)
 	wholeFlag(cmd, &v.options.Queries, 0, math.MaxInt32, "queries",
 		"judge N queries of each head; 0 is all (default 0)")
-	v.verdictFlags.add(cmd, "charts of the errors")
+	v.verdictFlags.add(cmd, "a map of the errors")
 	return cmd
 }
 
@@ -268,16 +206,16 @@ func parseWindow(text string) (attention.Window, error) {
 }
 
 func parseScale(text string) (float32, error) {
-	x, err := strconv.ParseFloat(text, 32)
-	if err != nil || !(x > 0) || math.IsInf(x, 0) {
+	x, err := parseFinite(text)
+	if err != nil || x <= 0 {
 		return 0, errors.New("want a number above 0")
 	}
-	return float32(x), nil
+	return x, nil
 }
 
 func parseFinite(text string) (float32, error) {
 	x, err := strconv.ParseFloat(text, 32)
-	if err != nil || math.IsNaN(x) || math.IsInf(x, 0) {
+	if err != nil || x-x != 0 {
 		return 0, errors.New("want a number")
 	}
 	return float32(x), nil

@@ -53,16 +53,21 @@ func codesIn(name string, shape []int, o ...attention.Operand) safetensors.Tenso
 	return filetest.Raw(name, safetensors.F8E4M3, shape, all...)
 }
 
-// scalesIn is a tensor of scales, in E8M0 or F32.
-func scalesIn(name string, shape []int, e8m0 bool, scales ...float32) safetensors.Tensor {
-	if !e8m0 {
+// scalesIn is a tensor of scales, in F32, E8M0 or UE4M3, whose exponents have a bias of 7.
+func scalesIn(name string, shape []int, dtype safetensors.DType, scales ...float32) safetensors.Tensor {
+	if dtype == safetensors.F32 {
 		return filetest.F32(name, shape, scales...)
 	}
 	var codes []byte
 	for _, s := range scales {
-		codes = append(codes, byte(math.Log2(float64(s)))+127)
+		exponent := int(math.Log2(float64(s)))
+		code := byte(exponent + 127)
+		if dtype == safetensors.F8E4M3 {
+			code = byte(exponent+7) << 3
+		}
+		codes = append(codes, code)
 	}
-	return filetest.Raw(name, safetensors.F8E8M0, shape, codes...)
+	return filetest.Raw(name, dtype, shape, codes...)
 }
 
 // canonically is what package attention computes.
@@ -113,18 +118,19 @@ func TestVerifyAttentionReadsScales(t *testing.T) {
 		{q: whole, k: whole, v: tensor.Block{Rows: keys, Cols: 8}, qs: []int{1}, ks: []int{1},
 			vs: []int{kv, 1, 4}},
 	} {
-		for _, e8m0 := range []bool{false, true} {
+		for _, dtype := range []safetensors.DType{safetensors.F32, safetensors.F8E8M0, safetensors.F8E4M3} {
+			pow2 := dtype != safetensors.F32
 			what := fmt.Sprintf("%v %v %v", test.qs, test.ks, test.vs)
-			p := &attention.Problem{Q: attentionCodes(r, heads, queries, dim, test.q, e8m0),
-				K: attentionCodes(r, kv, keys, dim, test.k, e8m0), V: attentionCodes(r, kv, keys, valueDim,
-					test.v, e8m0)}
+			p := &attention.Problem{Q: attentionCodes(r, heads, queries, dim, test.q, pow2),
+				K: attentionCodes(r, kv, keys, dim, test.k, pow2), V: attentionCodes(r, kv, keys, valueDim,
+					test.v, pow2)}
 			out, lse := canonically(t, p)
 			path := filetest.Write(t, nil,
 				codesIn("q", []int{heads, queries, dim}, p.Q), codesIn("k", []int{kv, keys, dim}, p.K),
 				codesIn("v", []int{kv, keys, valueDim}, p.V),
-				scalesIn("q_scale_inv", test.qs, e8m0, p.Q.Codes.Scales...),
-				scalesIn("k_scale_inv", test.ks, e8m0, p.K.Codes.Scales...),
-				scalesIn("v_scale_inv", test.vs, e8m0, p.V.Codes.Scales...),
+				scalesIn("q_scale_inv", test.qs, dtype, p.Q.Codes.Scales...),
+				scalesIn("k_scale_inv", test.ks, dtype, p.K.Codes.Scales...),
+				scalesIn("v_scale_inv", test.vs, dtype, p.V.Codes.Scales...),
 				filetest.F32("out", []int{heads, queries, valueDim}, out...), filetest.F32("lse",
 					[]int{heads, queries}, lse...))
 			text := succeed(t, attentionBits(path, test.more...)...)
