@@ -60,8 +60,8 @@ var beside = map[string][]string{
 	"oracle/power":         {"oracle", "attention and below"},
 	"oracle/audit":         {"oracle", "oracle/fault", "oracle/judge", "oracle/power", "attention and below"},
 	"plan":                 {"checkpoint", "safetensors", "nn and below"},
-	"train/twin":           {"train/world", "train and below"},
-	"train/world":          {"train and below"},
+	"parallel/twin":        {"parallel/layers", "train and below"},
+	"parallel/layers":      {"train and below"},
 }
 
 // more is what layers may import besides.

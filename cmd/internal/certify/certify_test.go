@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/octavo-fp8/octavo/train/twin"
+	"github.com/octavo-fp8/octavo/parallel/twin"
 )
 
 // TestRun: everything that is promised is so, and what is not differs in a tensor that

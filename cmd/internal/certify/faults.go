@@ -10,9 +10,9 @@ import (
 	"github.com/octavo-fp8/octavo/internal/random"
 	"github.com/octavo-fp8/octavo/internal/textout"
 	"github.com/octavo-fp8/octavo/nn"
+	"github.com/octavo-fp8/octavo/parallel/layers"
+	"github.com/octavo-fp8/octavo/parallel/twin"
 	"github.com/octavo-fp8/octavo/progress"
-	"github.com/octavo-fp8/octavo/train/twin"
-	"github.com/octavo-fp8/octavo/train/world"
 )
 
 // FaultReport says what finds which fault, in a run on 8 data-parallel ranks with delayed
@@ -77,7 +77,7 @@ func Faults(
 	}
 	var done meter.Meter
 	done.Start(ctx, p, "certify", int64(len(faults)+1))
-	o := world.ZeroOptions{Stage: 1, Gradients: world.Exchange{Order: world.OrderScatter}}
+	o := layers.ZeroOptions{Stage: 1, Gradients: layers.Exchange{Order: layers.OrderScatter}}
 	clean, err := twin.Record(ctx, j.zero(o))
 	if err != nil {
 		return nil, err
@@ -106,7 +106,7 @@ func Faults(
 
 // check does a run with faults, and all checks of it.
 func (j *job) check(
-	ctx context.Context, clean *twin.Trail, o world.ZeroOptions, faults ...twin.Fault,
+	ctx context.Context, clean *twin.Trail, o layers.ZeroOptions, faults ...twin.Fault,
 ) (c Checks, err error) {
 	run := j.zero(o, faults...)
 	result, err := clean.Compare(ctx, run)
@@ -124,7 +124,7 @@ func (j *job) check(
 	var sums twin.Sums
 	w := twin.Watch{Sums: &sums, Faults: &twin.Injector{Faults: faults}}
 	step := 0
-	return c, j.onZero(ctx, o, w, func(z *world.Zero[*nn.Llama]) error {
+	return c, j.onZero(ctx, o, w, func(z *layers.Zero[*nn.Llama]) error {
 		if wrong := sums.Check(twin.Means(z, 0)); wrong != nil && c.Sums == nil {
 			c.Sums = &SumsFound{step, *wrong}
 		}
@@ -152,7 +152,7 @@ func (j *job) faults() ([]twin.Fault, error) {
 	kinds := append(twin.FaultKinds(), twin.BitFlippedOnTheWay)
 	for i, k := range kinds {
 		f := twin.Fault{Kind: k, Step: 2 + draw(i, 0, j.steps-3), Rank: draw(i, 1, sequences)}
-		layer := fmt.Sprintf("model.layers.%d.", draw(i, 2, layers))
+		layer := fmt.Sprintf("model.layers.%d.", draw(i, 2, depth))
 		switch k {
 		case twin.FlippedBit, twin.BitFlippedOnTheWay:
 			p := matrices[draw(i, 3, len(matrices))]

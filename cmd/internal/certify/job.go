@@ -74,7 +74,7 @@ func alone(f *nn.FP8) bool {
 
 // The sizes of the model and of a step.
 const (
-	dim, layers, heads, hidden = 64, 2, 4, 160
+	dim, depth, heads, hidden = 64, 2, 4, 160
 
 	vocabulary = 64
 	sequences  = 8  // of a batch; each is a shard in the reference
@@ -96,7 +96,7 @@ func newJob(r Recipe, steps int, seed uint64) (*job, error) {
 	}
 	j := &job{steps: steps, seed: seed}
 	j.cfg = nn.Config{
-		Vocab: vocabulary, Dim: dim, Layers: layers, Heads: heads, Hidden: hidden, Context: tokens,
+		Vocab: vocabulary, Dim: dim, Layers: depth, Heads: heads, Hidden: hidden, Context: tokens,
 		Workers: 1,
 	}
 	return j, r.apply(&j.cfg, seed)

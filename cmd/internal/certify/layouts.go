@@ -9,13 +9,13 @@ import (
 	"strings"
 
 	"github.com/octavo-fp8/octavo/nn"
-	"github.com/octavo-fp8/octavo/train/twin"
-	"github.com/octavo-fp8/octavo/train/world"
+	"github.com/octavo-fp8/octavo/parallel/layers"
+	"github.com/octavo-fp8/octavo/parallel/twin"
 )
 
 // Cut is a layout that is to be proven, of a model.
 type Cut struct {
-	Layout  world.Layout
+	Layout  layers.Layout
 	Experts bool // of a mixture of experts with latent attention, and not of a dense model
 
 	// TwinSends has the twin of one rank round what is sent as the layout does; otherwise it
@@ -26,17 +26,17 @@ type Cut struct {
 // layoutNumbers are those that a layout has in text, in its order.
 var layoutNumbers = []struct {
 	name string
-	of   func(l *world.Layout) *int
+	of   func(l *layers.Layout) *int
 }{
-	{"data", func(l *world.Layout) *int { return &l.Data }},
-	{"tensor", func(l *world.Layout) *int { return &l.Tensor }},
-	{"pipeline", func(l *world.Layout) *int { return &l.Pipeline }},
-	{"chunks", func(l *world.Layout) *int { return &l.Chunks }},
-	{"expert", func(l *world.Layout) *int { return &l.Expert }},
-	{"zero", func(l *world.Layout) *int { return &l.Zero }},
-	{"shards", func(l *world.Layout) *int { return &l.Shards }},
-	{"micro", func(l *world.Layout) *int { return &l.Micro }},
-	{"slices", func(l *world.Layout) *int { return &l.Slices }},
+	{"data", func(l *layers.Layout) *int { return &l.Data }},
+	{"tensor", func(l *layers.Layout) *int { return &l.Tensor }},
+	{"pipeline", func(l *layers.Layout) *int { return &l.Pipeline }},
+	{"chunks", func(l *layers.Layout) *int { return &l.Chunks }},
+	{"expert", func(l *layers.Layout) *int { return &l.Expert }},
+	{"zero", func(l *layers.Layout) *int { return &l.Zero }},
+	{"shards", func(l *layers.Layout) *int { return &l.Shards }},
+	{"micro", func(l *layers.Layout) *int { return &l.Micro }},
+	{"slices", func(l *layers.Layout) *int { return &l.Slices }},
 }
 
 // LayoutNumbers returns the names of the numbers of a layout.
@@ -49,7 +49,7 @@ func LayoutNumbers() (names []string) {
 
 // ParseLayout reads a layout such as data=2,tensor=2,zero=3. What is not in it is 1, or follows
 // from what is.
-func ParseLayout(text string) (l world.Layout, err error) {
+func ParseLayout(text string) (l layers.Layout, err error) {
 	for item := range strings.SplitSeq(text, ",") {
 		name, value, _ := strings.Cut(item, "=")
 		i := slices.Index(LayoutNumbers(), name)
@@ -64,7 +64,7 @@ func ParseLayout(text string) (l world.Layout, err error) {
 }
 
 // layoutText is what ParseLayout reads, without what only follows from the twin.
-func layoutText(l world.Layout) string {
+func layoutText(l layers.Layout) string {
 	var all []string
 	for _, n := range layoutNumbers[:6] {
 		if value := *n.of(&l); value > 1 || value == 1 && n.name == "zero" {
@@ -78,35 +78,35 @@ func layoutText(l world.Layout) string {
 }
 
 // ParseSends reads the forms of exchanges, such as weight=e4m3-block,dispatch=bf16.
-func ParseSends(text string) (map[string]world.Exchange, error) {
-	all := map[string]world.Exchange{}
+func ParseSends(text string) (map[string]layers.Exchange, error) {
+	all := map[string]layers.Exchange{}
 	for item := range strings.SplitSeq(text, ",") {
 		name, form, _ := strings.Cut(item, "=")
-		if !slices.Contains(world.ExchangeNames(), name) {
+		if !slices.Contains(layers.ExchangeNames(), name) {
 			return nil, fmt.Errorf("%q: want EXCHANGE=FORM, with commas between, and for EXCHANGE one of %s",
-				item, strings.Join(world.ExchangeNames(), ", "))
+				item, strings.Join(layers.ExchangeNames(), ", "))
 		}
-		w, err := world.ParseWire(form)
+		w, err := layers.ParseWire(form)
 		if err != nil {
 			return nil, fmt.Errorf("%q: %w", item, err)
 		}
-		all[name] = world.Exchange{Wire: w}
+		all[name] = layers.Exchange{Wire: w}
 	}
 	return all, nil
 }
 
 // layouts are those that are proven without being asked for: of a dense model, and of one with
 // experts. They have 8 shards and 4 slices in common.
-func layouts() (dense, experts []world.Layout) {
-	dense = []world.Layout{
+func layouts() (dense, experts []layers.Layout) {
+	dense = []layers.Layout{
 		{Data: 2}, {Data: 8, Zero: 1}, {Tensor: 2}, {Tensor: 4}, {Pipeline: 2},
 		{Data: 2, Tensor: 2, Pipeline: 2, Zero: 3},
 	}
-	experts = []world.Layout{
+	experts = []layers.Layout{
 		{Data: 4, Expert: 4}, {Data: 2, Tensor: 2, Expert: 2, Zero: 2},
 		{Data: 2, Tensor: 2, Pipeline: 2, Expert: 2, Zero: 3},
 	}
-	for _, list := range [][]world.Layout{dense, experts} {
+	for _, list := range [][]layers.Layout{dense, experts} {
 		for i := range list {
 			list[i].Shards, list[i].Slices = sequences, heads
 		}
@@ -152,7 +152,7 @@ func (j *job) layoutWay(c Cut) way {
 }
 
 // cut trains a Llama on the ranks of a layout.
-func (j *job) cut(l world.Layout, experts bool) twin.Run {
+func (j *job) cut(l layers.Layout, experts bool) twin.Run {
 	return func(ctx context.Context, r *twin.Recorder) error {
 		cfg := j.cfg
 		if experts {
@@ -162,7 +162,7 @@ func (j *job) cut(l world.Layout, experts bool) twin.Run {
 		if err != nil {
 			return err
 		}
-		m, err := world.NewLlama(model, l, j.optimizer)
+		m, err := layers.NewLlama(model, l, j.optimizer)
 		if err != nil {
 			return err
 		}
@@ -202,7 +202,7 @@ func withExperts(c nn.Config) nn.Config {
 // are those of experts, whose rows are where the experts are; slices of the embedding, which
 // nothing is asked of where no token is in their part of the vocabulary; and those of several
 // micro-batches, which a stage may compute again.
-func tapLayout(r *twin.Recorder, m *world.Llama) {
+func tapLayout(r *twin.Recorder, m *layers.Llama) {
 	l := m.Layout()
 	if l.Micro > 1 {
 		return

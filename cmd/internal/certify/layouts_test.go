@@ -5,7 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/octavo-fp8/octavo/train/world"
+	"github.com/octavo-fp8/octavo/parallel/layers"
 )
 
 // TestLayouts: several micro-batches and interleaved stages too are what one rank computes.
@@ -59,11 +59,11 @@ func TestLayoutSends(t *testing.T) {
 func TestParseLayout(t *testing.T) {
 	l, err := ParseLayout("data=4,tensor=2,pipeline=3,chunks=2,expert=2,zero=1,shards=8,micro=6,slices=4")
 	require.NoError(t, err)
-	require.Equal(t, world.Layout{
+	require.Equal(t, layers.Layout{
 		Data: 4, Tensor: 2, Pipeline: 3, Chunks: 2, Expert: 2, Zero: 1, Shards: 8, Micro: 6, Slices: 4,
 	}, l)
 	require.Equal(t, "data=4,tensor=2,pipeline=3,chunks=2,expert=2,zero=1", layoutText(l))
-	require.Equal(t, "one rank", layoutText(world.Layout{}))
+	require.Equal(t, "one rank", layoutText(layers.Layout{}))
 	for text, says := range map[string]string{
 		"":                `"": want NAME=NUMBER`,
 		"data":            `"data": want NAME=NUMBER`,

@@ -8,9 +8,9 @@ import (
 	"github.com/octavo-fp8/octavo/internal/cpu"
 	"github.com/octavo-fp8/octavo/nn"
 	"github.com/octavo-fp8/octavo/optim"
+	"github.com/octavo-fp8/octavo/parallel/layers"
+	"github.com/octavo-fp8/octavo/parallel/twin"
 	"github.com/octavo-fp8/octavo/train"
-	"github.com/octavo-fp8/octavo/train/twin"
-	"github.com/octavo-fp8/octavo/train/world"
 )
 
 // replicas trains a Llama by [train.DataParallel], on shards of a sequence each.
@@ -69,24 +69,24 @@ func atLevel(l cpu.Level, run twin.Run) twin.Run {
 	}
 }
 
-// zero trains a Llama on ranks that do a shard each, by [world.Zero], with faults.
-func (j *job) zero(o world.ZeroOptions, faults ...twin.Fault) twin.Run {
+// zero trains a Llama on ranks that do a shard each, by [layers.Zero], with faults.
+func (j *job) zero(o layers.ZeroOptions, faults ...twin.Fault) twin.Run {
 	return func(ctx context.Context, r *twin.Recorder) error {
 		w := twin.Watch{Recorder: r, Sequences: 1, Faults: &twin.Injector{Faults: faults}}
-		return j.onZero(ctx, o, w, func(*world.Zero[*nn.Llama]) error { return r.EndStep(ctx) })
+		return j.onZero(ctx, o, w, func(*layers.Zero[*nn.Llama]) error { return r.EndStep(ctx) })
 	}
 }
 
 // onZero trains, and calls after each step what is to be done. Steps of which the norm is
 // not finite are skipped.
 func (j *job) onZero(
-	ctx context.Context, o world.ZeroOptions, w twin.Watch, after func(*world.Zero[*nn.Llama]) error,
+	ctx context.Context, o layers.ZeroOptions, w twin.Watch, after func(*layers.Zero[*nn.Llama]) error,
 ) error {
 	m, err := nn.NewLlama(j.cfg, j.seed)
 	if err != nil {
 		return err
 	}
-	z, err := world.NewZero(m, sequences, m.Replica, j.optimizer, o)
+	z, err := layers.NewZero(m, sequences, m.Replica, j.optimizer, o)
 	if err != nil {
 		return err
 	}
@@ -107,14 +107,14 @@ func (j *job) onZero(
 // over shards and not over ranks, so that the tree of additions is that of the shards.
 type team struct {
 	j          *job
-	slices     world.Slices
+	slices     layers.Slices
 	models     []*nn.Llama
 	optimizers []*optim.AdamW
 	losses     [sequences]float32
 }
 
 // ranks trains a team.
-func (j *job) ranks(n int, order world.Order) twin.Run {
+func (j *job) ranks(n int, order layers.Order) twin.Run {
 	return func(ctx context.Context, r *twin.Recorder) error {
 		t, err := j.newTeam(n, order)
 		if err != nil {
@@ -132,8 +132,8 @@ func (j *job) ranks(n int, order world.Order) twin.Run {
 	}
 }
 
-func (j *job) newTeam(n int, order world.Order) (*team, error) {
-	t := &team{j: j, slices: world.Slices{Exchange: world.Exchange{Order: order}, Count: sequences}}
+func (j *job) newTeam(n int, order layers.Order) (*team, error) {
+	t := &team{j: j, slices: layers.Slices{Exchange: layers.Exchange{Order: order}, Count: sequences}}
 	for range n {
 		m, err := nn.NewLlama(j.cfg, j.seed)
 		if err != nil {
@@ -162,7 +162,7 @@ func (t *team) step(ctx context.Context, r *twin.Recorder, step int) error {
 	w := twin.Watch{Recorder: r, Rank: t.owner, Sequences: 1}
 	do := twin.Gradients(w, train.LlamaGradients(t.j.shards(step, 1), 1, tokens))
 	first := t.models[0].Shared().Scaling().Pass()
-	if _, err := world.Run(ctx, len(t.models), func(rank *world.Rank) error {
+	if _, err := layers.Run(ctx, len(t.models), func(rank *layers.Rank) error {
 		return t.gradients(rank, do, first)
 	}); err != nil {
 		return err
@@ -187,7 +187,7 @@ func (t *team) step(ctx context.Context, r *twin.Recorder, step int) error {
 
 // gradients gives a rank the mean gradients of all shards.
 func (t *team) gradients(
-	r *world.Rank, do train.Gradients[*nn.Llama], firstPass uint64,
+	r *layers.Rank, do train.Gradients[*nn.Llama], firstPass uint64,
 ) (err error) {
 	m := t.models[r.ID()]
 	params := m.Params()

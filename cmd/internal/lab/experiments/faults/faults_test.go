@@ -12,7 +12,7 @@ import (
 	"github.com/octavo-fp8/octavo/cmd/internal/lab"
 	"github.com/octavo-fp8/octavo/cmd/internal/lab/labtest"
 	"github.com/octavo-fp8/octavo/cmd/internal/lab/report"
-	"github.com/octavo-fp8/octavo/train/twin"
+	"github.com/octavo-fp8/octavo/parallel/twin"
 )
 
 func TestFaultsLab(t *testing.T) {

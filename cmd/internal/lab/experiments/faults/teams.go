@@ -13,9 +13,9 @@ import (
 	"github.com/octavo-fp8/octavo/internal/random"
 	"github.com/octavo-fp8/octavo/nn"
 	"github.com/octavo-fp8/octavo/optim"
+	"github.com/octavo-fp8/octavo/parallel/layers"
+	"github.com/octavo-fp8/octavo/parallel/twin"
 	"github.com/octavo-fp8/octavo/train"
-	"github.com/octavo-fp8/octavo/train/twin"
-	"github.com/octavo-fp8/octavo/train/world"
 )
 
 // Teams are data-parallel ranks that train one model, each on a sequence of its own.
@@ -125,8 +125,8 @@ func (s *sample) train(ctx context.Context, kind teamKind, p *lab.Steps) (*team,
 		return nil, err
 	}
 	optimizer := func() *optim.AdamW { return &optim.AdamW{Clip: 1, WeightDecay: 0.1, Workers: 1} }
-	o := world.ZeroOptions{Stage: 1, Gradients: world.Exchange{Order: world.OrderScatter}}
-	z, err := world.NewZero(model, teamRanks, model.Replica, optimizer, o)
+	o := layers.ZeroOptions{Stage: 1, Gradients: layers.Exchange{Order: layers.OrderScatter}}
+	z, err := layers.NewZero(model, teamRanks, model.Replica, optimizer, o)
 	if err != nil {
 		return nil, err
 	}
@@ -152,7 +152,7 @@ func (s *sample) train(ctx context.Context, kind teamKind, p *lab.Steps) (*team,
 }
 
 func (s *sample) step(
-	ctx context.Context, z *world.Zero[*nn.Llama], t *team, step int, rate float64,
+	ctx context.Context, z *layers.Zero[*nn.Llama], t *team, step int, rate float64,
 ) error {
 	shards, err := training.Shards(s.setup.Corpus, step, teamRanks, 1, teamContext)
 	if err != nil {
@@ -186,7 +186,7 @@ func nothingOf(absent []int, do train.Gradients[*nn.Llama]) train.Gradients[*nn.
 }
 
 // judge returns the held-out loss of a team's model.
-func (s *sample) judge(ctx context.Context, z *world.Zero[*nn.Llama]) (float64, error) {
+func (s *sample) judge(ctx context.Context, z *layers.Zero[*nn.Llama]) (float64, error) {
 	if err := z.Gather(ctx); err != nil {
 		return 0, err
 	}

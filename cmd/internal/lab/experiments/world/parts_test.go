@@ -9,7 +9,7 @@ import (
 	"github.com/octavo-fp8/octavo/cmd/internal/lab/labtest"
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/nn"
-	"github.com/octavo-fp8/octavo/train/world"
+	"github.com/octavo-fp8/octavo/parallel/layers"
 )
 
 // TestSlicedAlone: on one rank without fixed slices it is an MLP in training.
@@ -119,8 +119,8 @@ func TestTeamOptions(t *testing.T) {
 			require.Equal(t, 1, changed, k.name)
 		}
 	}
-	require.Equal(t, world.AmaxShared, named[sumShared].options(nil).Gradients.Amax)
-	require.Equal(t, world.AmaxOnTime, named[amaxOnTime].options(nil).Amax)
+	require.Equal(t, layers.AmaxShared, named[sumShared].options(nil).Gradients.Amax)
+	require.Equal(t, layers.AmaxOnTime, named[amaxOnTime].options(nil).Amax)
 }
 
 func TestSaturation(t *testing.T) {

@@ -6,13 +6,13 @@ import (
 	"slices"
 
 	"github.com/octavo-fp8/octavo/nn"
-	"github.com/octavo-fp8/octavo/train/world"
+	"github.com/octavo-fp8/octavo/parallel/layers"
 )
 
 // wires are the forms in which tokens go to experts and results come back. Backward,
 // gradients that go to experts have the form of dispatch, and those that come back that of
 // combine. Rounding on the way counts as the identity in gradients.
-type wires struct{ dispatch, combine world.Wire }
+type wires struct{ dispatch, combine layers.Wire }
 
 // routed is a layer of experts on ranks, each an MLP of its own, whose tokens are sent.
 type routed struct {
@@ -103,18 +103,18 @@ func (r *routed) backward(ctx context.Context, dx, dy []float32) error {
 // send sends rows to the experts of their tokens, and writes the weighted sums of what
 // comes back. Ranks have consecutive tokens, so that an expert has its rows in the order of
 // all tokens.
-func (r *routed) send(ctx context.Context, y, x, weights []float32, apply world.ApplyExpert) error {
-	e := world.Experts{
+func (r *routed) send(ctx context.Context, y, x, weights []float32, apply layers.ApplyExpert) error {
+	e := layers.Experts{
 		Count:    len(r.mlps),
-		Dispatch: world.Exchange{Name: "dispatch", Cols: r.dim, Wire: r.dispatch},
-		Combine:  world.Exchange{Name: "combine", Cols: r.dim, Wire: r.combine},
+		Dispatch: layers.Exchange{Name: "dispatch", Cols: r.dim, Wire: r.dispatch},
+		Combine:  layers.Exchange{Name: "combine", Cols: r.dim, Wire: r.combine},
 	}
 	var rows [][]float32
-	var routes []world.Routes
+	var routes []layers.Routes
 	tokens := len(x) / r.dim
 	for rank := range r.ranks {
 		lo, hi := rank*tokens/r.ranks, (rank+1)*tokens/r.ranks
-		of := world.Routes{TopK: r.topK, Weights: weights[lo*r.topK : hi*r.topK]}
+		of := layers.Routes{TopK: r.topK, Weights: weights[lo*r.topK : hi*r.topK]}
 		for _, expert := range r.chosen[lo*r.topK : hi*r.topK] {
 			of.Experts = append(of.Experts, int(expert))
 		}

@@ -8,7 +8,7 @@ import (
 	"github.com/octavo-fp8/octavo/cmd/internal/lab"
 	"github.com/octavo-fp8/octavo/internal/random"
 	"github.com/octavo-fp8/octavo/nn"
-	"github.com/octavo-fp8/octavo/train/world"
+	"github.com/octavo-fp8/octavo/parallel/layers"
 )
 
 // A layer that is cut: an MLP whose hidden channels are in slices of a block of 128, so that
@@ -101,23 +101,23 @@ func (l *sliced) compare(twin *sliced) {
 
 // trainSlices trains the layer toward random results. Every rank sees all rows.
 func (s *sample) trainSlices(ctx context.Context, l *sliced) error {
-	how := world.Slices{Count: sliceCount, Align: 128}
+	how := layers.Slices{Count: sliceCount, Align: 128}
 	if !l.fixed {
 		how.Count = l.ranks
 	}
-	how.Order, how.Wire = world.OrderTree, wire(l.kind.wire)
+	how.Order, how.Wire = layers.OrderTree, wire(l.kind.wire)
 	weights := s.slicedWeights()
 	results, trained := make([][]float32, 2*s.sliceSteps), make([][]float32, len(weights))
 	for i, w := range weights {
 		trained[i] = make([]float32, len(w))
 	}
-	traffic, err := world.Run(ctx, l.ranks, func(r *world.Rank) error {
+	traffic, err := layers.Run(ctx, l.ranks, func(r *layers.Rank) error {
 		o := nn.Options{Shared: new(nn.Shared), Workers: 1}
 		if l.kind.fp8 {
 			recipes := nn.DefaultFP8()
 			o.FP8 = &recipes
 		}
-		m, err := world.NewMLP(r.ID(), l.ranks, "mlp.", slicedDim, slicedHidden, how, o)
+		m, err := layers.NewMLP(r.ID(), l.ranks, "mlp.", slicedDim, slicedHidden, how, o)
 		if err != nil {
 			return err
 		}
@@ -175,7 +175,7 @@ func (s *sample) normal(stream uint64, n int, deviation float64) []float32 {
 }
 
 // slicedStep does a step, and returns what the layer gave and passed back.
-func (s *sample) slicedStep(r *world.Rank, m *world.MLP, step int) (y, dx []float32, err error) {
+func (s *sample) slicedStep(r *layers.Rank, m *layers.MLP, step int) (y, dx []float32, err error) {
 	const n = slicedRows * slicedDim
 	x := s.normal(uint64(10+2*step), n, 1)
 	wanted := s.normal(uint64(11+2*step), n, 1)

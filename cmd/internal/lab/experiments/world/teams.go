@@ -13,9 +13,9 @@ import (
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/nn"
 	"github.com/octavo-fp8/octavo/optim"
+	"github.com/octavo-fp8/octavo/parallel/layers"
 	"github.com/octavo-fp8/octavo/scaling"
 	"github.com/octavo-fp8/octavo/train"
-	"github.com/octavo-fp8/octavo/train/world"
 )
 
 // Teams are ranks that train a model under stage 3 of ZeRO, with sequences of their own.
@@ -31,11 +31,11 @@ type teamKind struct {
 	delayed bool   // products under delayed scales in FP8; otherwise in BF16
 	weights string // the wire that weights are gathered in
 	norms   bool   // but those of norms in FP32
-	amax    world.AmaxTiming
+	amax    layers.AmaxTiming
 
 	// E4M3 sums gradients in E4M3, by a ring of ranks, each partial sum rounded.
 	e4m3 bool
-	rule world.AmaxRule
+	rule layers.AmaxRule
 }
 
 // Teams that goals are about. What others are compared with comes before them.
@@ -62,11 +62,11 @@ var teamKinds = []teamKind{
 	{name: gatherMXFP8, weights: "mxfp8"},
 	{name: gatherNorms, weights: "mxfp8", norms: true},
 	{name: gatherFP4, weights: "mxfp4"},
-	{name: sumShared, weights: "fp32", e4m3: true, rule: world.AmaxShared},
-	{name: sumLate, weights: "fp32", e4m3: true, rule: world.AmaxLate},
-	{name: amaxOnTime, weights: "fp32", delayed: true, amax: world.AmaxOnTime},
-	{name: amaxBehind, weights: "fp32", delayed: true, amax: world.AmaxStepBehind},
-	{name: amaxNever, weights: "fp32", delayed: true, amax: world.AmaxNever},
+	{name: sumShared, weights: "fp32", e4m3: true, rule: layers.AmaxShared},
+	{name: sumLate, weights: "fp32", e4m3: true, rule: layers.AmaxLate},
+	{name: amaxOnTime, weights: "fp32", delayed: true, amax: layers.AmaxOnTime},
+	{name: amaxBehind, weights: "fp32", delayed: true, amax: layers.AmaxStepBehind},
+	{name: amaxNever, weights: "fp32", delayed: true, amax: layers.AmaxNever},
 }
 
 // team is what came of training in a way.
@@ -108,13 +108,13 @@ func (k teamKind) config() nn.Config {
 
 // options are those of ZeRO. In E4M3 gradients are divided before they are summed: a sum
 // under an amax that all share would saturate otherwise.
-func (k teamKind) options(summed *saturation) world.ZeroOptions {
-	o := world.ZeroOptions{Stage: 3, Weights: wire(k.weights), KeepVectors: k.norms, Amax: k.amax}
-	o.Gradients.Order = world.OrderRing
+func (k teamKind) options(summed *saturation) layers.ZeroOptions {
+	o := layers.ZeroOptions{Stage: 3, Weights: wire(k.weights), KeepVectors: k.norms, Amax: k.amax}
+	o.Gradients.Order = layers.OrderRing
 	if k.e4m3 {
 		o.Division = train.DividePre
 		g := &o.Gradients
-		g.Wire, g.Rounding, g.Amax = wire("e4m3-tensor"), world.RoundStored, k.rule
+		g.Wire, g.Rounding, g.Amax = wire("e4m3-tensor"), layers.RoundStored, k.rule
 		g.Reporter = summed
 	}
 	return o
@@ -171,7 +171,7 @@ func (s *sample) train(ctx context.Context, kind teamKind, p *lab.Steps) (*team,
 	optimizer := func() *optim.AdamW {
 		return &optim.AdamW{Clip: 1, WeightDecay: 0.1, Workers: 1}
 	}
-	z, err := world.NewZero(model, teamRanks, model.Replica, optimizer, kind.options(summed))
+	z, err := layers.NewZero(model, teamRanks, model.Replica, optimizer, kind.options(summed))
 	if err != nil {
 		return nil, err
 	}
