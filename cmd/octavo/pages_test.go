@@ -12,9 +12,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/octavo-fp8/octavo/checkpoint"
-	"github.com/octavo-fp8/octavo/cmd/internal/browsertest"
-	"github.com/octavo-fp8/octavo/cmd/internal/lab/experiments"
 	"github.com/octavo-fp8/octavo/internal/testutil"
+	"github.com/octavo-fp8/octavo/lab/browsertest"
+	"github.com/octavo-fp8/octavo/lab/experiments"
 )
 
 // TestPages opens pages of the kinds that commands write in a browser. That of inspect has
