@@ -78,7 +78,7 @@ var less = map[string][]string{
 // internals are the internal packages that import public ones, and which. All others
 // import none, so that every package may use them.
 var internals = map[string][]string{
-	"internal/certify":            {"progress", "train/twin", "train/world", "train and below"},
+	"internal/certify":            {"progress", "parallel/layers", "parallel/twin", "train and below"},
 	"internal/trial":              {"train and below"},
 	"internal/meter":              {"progress"},
 	"internal/random":             {"fp8"},
