@@ -15,7 +15,7 @@ import (
 	"github.com/octavo-fp8/octavo/checkpoint"
 	"github.com/octavo-fp8/octavo/cmd/internal/display"
 	show "github.com/octavo-fp8/octavo/cmd/internal/generate"
-	"github.com/octavo-fp8/octavo/cmd/internal/tokenizer"
+	"github.com/octavo-fp8/octavo/nn/tokenizer"
 	"github.com/octavo-fp8/octavo/cmd/internal/tokens"
 	"github.com/octavo-fp8/octavo/internal/jsonout"
 	"github.com/octavo-fp8/octavo/internal/textout"

@@ -304,7 +304,7 @@ func TestRequires(t *testing.T) {
 
 // TestBeamApart: Apache Beam's modules are those of module beam alone.
 func TestBeamApart(t *testing.T) {
-	for _, name := range []string{"go.mod", "cmd/go.mod", "bench/go.mod", "lab/go.mod", "go.work"} {
+	for _, name := range []string{"go.mod", "cmd/go.mod", "bench/go.mod", "lab/go.mod", "nn/tokenizer/go.mod", "go.work"} {
 		text, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(name)))
 		require.NoError(t, err)
 		require.NotContains(t, string(text), "beam", name)
@@ -318,7 +318,7 @@ func TestBeamApart(t *testing.T) {
 // TestModules: of our modules each requires only those below it.
 func TestModules(t *testing.T) {
 	for folder, want := range map[string][]string{
-		"bench": {module}, "lab": {module}, "cmd": {module, module + "/bench", module + "/lab"}, "beam": {module},
+		"bench": {module}, "lab": {module}, "nn/tokenizer": {module}, "cmd": {module, module + "/bench", module + "/lab", module + "/nn/tokenizer"}, "beam": {module},
 	} {
 		text, err := os.ReadFile(filepath.Join(root, folder, "go.mod"))
 		require.NoError(t, err)

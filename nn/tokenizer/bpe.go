@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/octavo-fp8/octavo/internal/sentinel"
 )
 
 // bpe is byte pair encoding: neighbours are joined, those of the lowest rank first.
@@ -78,8 +80,7 @@ func newBPE(data json.RawMessage) (*bpe, error) {
 	case m.Dropout != nil && *m.Dropout != 0:
 		return nil, errors.New("model has a dropout, with which tokens are random: remove it")
 	case set(m.Prefix) || set(m.Suffix):
-		return nil, errors.New("model has a continuing_subword_prefix or end_of_word_suffix, " +
-			"which are not supported" + asIDs)
+		return nil, sentinel.Errorf(ErrUnsupported, "model has a continuing_subword_prefix or end_of_word_suffix, which are not supported")
 	}
 	b := &bpe{
 		vocab: m.Vocab, merges: make(map[[2]int32]merge, len(m.Merges)),

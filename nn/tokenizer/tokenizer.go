@@ -1,5 +1,5 @@
-// Package tokenizer turns text into the tokens of a model, as the tokenizer.json beside it
-// says: byte pair encoding over bytes, as in GPT-2, Llama 3 and Qwen, or over characters that
+// Package tokenizer turns text into the tokens of a model and back, as the tokenizer.json
+// beside it says: byte pair encoding over bytes, as in GPT-2, Llama 3 and Qwen, or over characters that
 // fall back to bytes, as in Llama 2 and Mistral. What a tokenizer.json asks for beyond that is
 // an error that names it: wrong tokens would be worse.
 //
@@ -17,7 +17,7 @@ import (
 	"github.com/octavo-fp8/octavo/internal/textout"
 )
 
-// Tokenizer turns text into tokens. It may be used concurrently.
+// Tokenizer turns text into tokens and tokens into text. It is safe for concurrent use.
 type Tokenizer struct {
 	path      string
 	raw       vocabulary // added tokens that are looked for in the text
@@ -56,7 +56,7 @@ type file struct {
 }
 
 // Read reads a tokenizer.json. The error names the file, and what in it is of a kind that this
-// package does not know.
+// package does not know, which is [ErrUnsupported].
 func Read(path string) (*Tokenizer, error) {
 	data, err := inputfile.ReadAll(path, mostBytes)
 	if err != nil {
@@ -100,7 +100,8 @@ func parse(data []byte) (*Tokenizer, error) {
 func (t *Tokenizer) Prefix() []int32 { return t.prefix }
 
 // Encode returns the tokens of a text, without the prefix. A text that is not UTF-8 is an
-// error, but for tokenizers that take its bytes as they are.
+// error, but for tokenizers that take its bytes as they are; one in which an expression of the
+// tokenizer backtracks for too long, seconds, is [ErrUnsupported].
 func (t *Tokenizer) Encode(text string) (tokens []int32, err error) {
 	if at := firstInvalid(text); at >= 0 && !t.bytes {
 		return nil, fmt.Errorf("byte %d is %#02x, which is not UTF-8: %s takes UTF-8 only",

@@ -78,7 +78,7 @@ func TestRefused(t *testing.T) {
 	for text, want := range map[string]string{
 		`[]`: "want a tokenizer.json",
 		`{}`: "there is no model that is an object",
-		`{"model": {"type": "WordPiece", "vocab": {"a": 0}}}`:                                                   `model is "WordPiece", which is not supported: give the tokens as IDs with --tokens`,
+		`{"model": {"type": "WordPiece", "vocab": {"a": 0}}}`:                                                   `model is "WordPiece", which is not supported`,
 		`{"model": {"type": "Unigram", "vocab": [["a", 0.5]]}}`:                                                 `model is "Unigram"`,
 		`{"model": {"type": "BPE", "vocab": {"a": 0}, "merges": ["a"]}}`:                                        `merge "a" is not of two tokens`,
 		`{"model": {"type": "BPE", "vocab": {"a": 0}, "merges": [["a"]]}}`:                                      "is not of two tokens",

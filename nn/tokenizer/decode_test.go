@@ -42,7 +42,13 @@ func decodeAll(t *testing.T, tokenizer *Tokenizer, tokens []int32, begins bool) 
 		require.True(t, utf8.ValidString(part), "%q", part)
 		text.WriteString(part)
 	}
-	return text.String() + s.End()
+	all := text.String() + s.End()
+	if begins {
+		decoded, err := tokenizer.Decode(tokens)
+		require.NoError(t, err)
+		require.Equal(t, all, decoded)
+	}
+	return all
 }
 
 // TestDecodeGolden makes text again of the tokens that Hugging Face's library made.
@@ -142,13 +148,13 @@ func TestDecodeBytes(t *testing.T) {
 func TestDecodeRefused(t *testing.T) {
 	for decoder, want := range map[string]string{
 		``:                              "there is no decoder",
-		`{"type": "WordPiece"}`:         `decoder is "WordPiece", which is not supported: print the tokens as IDs with --ids`,
+		`{"type": "WordPiece"}`:         `decoder is "WordPiece", which is not supported`,
 		`{"type": "Strip", "start": 2}`: "decoder Strip takes 2 characters in front and 0 behind",
 		`{"type": "Replace"}`:           "decoder Replace has a regular expression",
 		`{"type": "Sequence", "decoders": [null, {"type": "CTC"}]}`: `decoder is "CTC"`,
 		`[]`: "decoder: ",
 	} {
-		_, err := withDecoder(t, "gpt2-like.json", decoder).Stream(true)
+		_, err := withDecoder(t, "gpt2-like.json", decoder).Decode(nil)
 		require.ErrorContains(t, err, want)
 		require.ErrorContains(t, err, "gpt2-like.json")
 	}

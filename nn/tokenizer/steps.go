@@ -2,6 +2,7 @@ package tokenizer
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -10,6 +11,8 @@ import (
 
 	"github.com/dlclark/regexp2/v2"
 	"golang.org/x/text/unicode/norm"
+
+	"github.com/octavo-fp8/octavo/internal/sentinel"
 )
 
 // part is a normalizer, a pre-tokenizer or a post-processor.
@@ -68,11 +71,12 @@ func read(what string, data json.RawMessage) (*part, error) {
 	return p, nil
 }
 
-// asIDs says what to do without a tokenizer.
-const asIDs = ": give the tokens as IDs with --tokens"
+// ErrUnsupported is of what a tokenizer.json asks for and this package does not do, and of
+// texts in which an expression backtracks for too long.
+var ErrUnsupported = errors.New("tokenizer: not supported")
 
 func unknown(what string, p *part) error {
-	return fmt.Errorf("%s is %.40q, which is not supported"+asIDs, what, p.Type)
+	return sentinel.Errorf(ErrUnsupported, "%s is %.40q, which is not supported", what, p.Type)
 }
 
 // orTrue returns a flag that is true where it is absent.
@@ -107,7 +111,7 @@ func normalizers(data json.RawMessage) (steps []step, err error) {
 		}), nil
 	case "Replace":
 		if p.Pattern == nil || p.Pattern.String == nil || *p.Pattern.String == "" {
-			return nil, fmt.Errorf("%s Replace has a regular expression, which is not supported"+asIDs, what)
+			return nil, sentinel.Errorf(ErrUnsupported, "%s Replace has a regular expression, which is not supported", what)
 		}
 		old := *p.Pattern.String
 		return one(func(s string) string { return strings.ReplaceAll(s, old, p.Content) }), nil
@@ -166,8 +170,8 @@ func preTokenizers(data json.RawMessage) (steps []step, characters bool, err err
 // splitAt isolates what matches a pattern.
 func splitAt(p *part) (step, error) {
 	if p.Behavior != "Isolated" || p.Invert || p.Pattern == nil {
-		return nil, fmt.Errorf("pre_tokenizer Split has behavior %.40q and invert %v: "+
-			"only Isolated is supported"+asIDs, p.Behavior, p.Invert)
+		return nil, sentinel.Errorf(ErrUnsupported, "pre_tokenizer Split has behavior %.40q and invert %v: "+
+			"only Isolated is supported", p.Behavior, p.Invert)
 	}
 	var expression string
 	switch {
@@ -215,7 +219,7 @@ func isolate(re *regexp2.Regexp) step {
 			return !late
 		})
 		if err != nil || late {
-			return nil, fmt.Errorf("pre_tokenizer: the expression %.200q takes too long or too much memory in %.40q, where it backtracks"+asIDs,
+			return nil, sentinel.Errorf(ErrUnsupported, "pre_tokenizer: the expression %.200q takes too long or too much memory in %.40q, where it backtracks",
 				re.String(), p.text[at:])
 		}
 		add(len(p.text))

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/octavo-fp8/octavo/internal/sentinel"
 	"github.com/octavo-fp8/octavo/internal/textout"
 )
 
@@ -28,13 +29,28 @@ type decoder struct {
 }
 
 // Stream returns what turns tokens into text: those that begin a text, or those that follow
-// others. The error is one of a decoder that this package does not know.
+// others. The error, of a decoder that this package does not know, is [ErrUnsupported]. A
+// Stream is for one goroutine.
 func (t *Tokenizer) Stream(begins bool) (*Stream, error) {
 	d, err := newDecoder(t.decoder)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", textout.Name(t.path), err)
 	}
 	return &Stream{tokenizer: t, decode: d, begun: !begins}, nil
+}
+
+// Decode returns the text of tokens that begin one. Special tokens, and those that the
+// vocabulary lacks, have none. The error is [ErrUnsupported].
+func (t *Tokenizer) Decode(tokens []int32) (string, error) {
+	s, err := t.Stream(true)
+	if err != nil {
+		return "", err
+	}
+	var text strings.Builder
+	for _, token := range tokens {
+		text.WriteString(s.Add(token))
+	}
+	return text.String() + s.End(), nil
 }
 
 // Add returns the text that a token completes. Special tokens, such as those that end a text,
@@ -122,14 +138,11 @@ func newDecoder(data json.RawMessage) (*decoder, error) {
 		return nil, err
 	}
 	if p == nil {
-		return nil, fmt.Errorf("there is no %s, which says how tokens become text%s", what, printIDs)
+		return nil, sentinel.Errorf(ErrUnsupported, "there is no %s, which says how tokens become text", what)
 	}
 	d := new(decoder)
 	return d, d.add(p)
 }
-
-// printIDs says what to do without a decoder.
-const printIDs = ": print the tokens as IDs with --ids"
 
 // add adds what a part of a decoder does.
 func (d *decoder) add(p *part) error {
@@ -158,7 +171,7 @@ func (d *decoder) add(p *part) error {
 		return nil
 	case "Replace":
 		if p.Pattern == nil || p.Pattern.String == nil || *p.Pattern.String == "" {
-			return fmt.Errorf("decoder Replace has a regular expression, which is not supported%s", printIDs)
+			return sentinel.Errorf(ErrUnsupported, "decoder Replace has a regular expression, which is not supported")
 		}
 		old, content := *p.Pattern.String, p.Content
 		d.replace = append(d.replace, func(s string) string { return strings.ReplaceAll(s, old, content) })
@@ -171,13 +184,13 @@ func (d *decoder) add(p *part) error {
 		return nil
 	case "Strip":
 		if p.Start > 1 || p.Stop != 0 {
-			return fmt.Errorf("decoder Strip takes %d characters in front and %d behind: "+
-				"only one in front is supported%s", p.Start, p.Stop, printIDs)
+			return sentinel.Errorf(ErrUnsupported, "decoder Strip takes %d characters in front and %d behind: "+
+				"only one in front is supported", p.Start, p.Stop)
 		}
 		if p.Start == 1 {
 			d.space = p.Content
 		}
 		return nil
 	}
-	return fmt.Errorf("decoder is %.40q, which is not supported%s", p.Type, printIDs)
+	return sentinel.Errorf(ErrUnsupported, "decoder is %.40q, which is not supported", p.Type)
 }
