@@ -24,21 +24,26 @@ const screenshotsVariable = "OCTAVO_SCREENSHOTS"
 // named after kind.
 func (b *Browser) Check(t *testing.T, kind, file string) {
 	for _, view := range Views() {
-		t.Run(view.String(), func(t *testing.T) {
-			o := b.open(t, file, view)
-			o.settle(t)
-			o.screenshot(t, kind+"-"+view.String())
-			o.openDetails(t)
-			report(t, o.layout(t))
-			report(t, o.curves(t))
-			t.Run("axe", func(t *testing.T) { report(t, o.rules(t, b)) })
-			if view == Views()[0] {
-				report(t, o.answers(t))
-			}
-			report(t, o.reported())
-		})
+		b.Look(t, kind, file, view)
 	}
 	t.Run("without scripts", func(t *testing.T) { report(t, b.withoutScripts(t, kind, file)) })
+}
+
+// Look is Check in one view: for pages with the template and scripts of one that was checked.
+func (b *Browser) Look(t *testing.T, kind, file string, view View) {
+	t.Run(view.String(), func(t *testing.T) {
+		o := b.open(t, file, view)
+		o.settle(t)
+		o.screenshot(t, kind+"-"+view.String())
+		o.openDetails(t)
+		report(t, o.layout(t))
+		report(t, o.curves(t))
+		t.Run("axe", func(t *testing.T) { report(t, o.rules(t, b)) })
+		if view == Views()[0] {
+			report(t, o.answers(t))
+		}
+		report(t, o.reported())
+	})
 }
 
 func report(t *testing.T, problems []string) {
