@@ -15,7 +15,7 @@ func spin(l cpu.Level) (products int64) {
 		chains = 12 // of fused multiply-adds that do not wait for each other, in a round
 	)
 	if l == cpu.AMX && !cpu.AMXPermitted() {
-		l = cpu.AVX512
+		l = cpu.Vectors
 	}
 	switch l {
 	case cpu.AMX:

@@ -42,7 +42,7 @@ func (p *product) choose() backend {
 		}
 	}
 	if level == cpu.AMX && (!p.suitsAMX() || productLevel() != cpu.AMX) {
-		level = cpu.AVX512
+		level = cpu.Vectors
 	}
 	b, _ := backends.For(level)
 	return b
@@ -59,7 +59,7 @@ func (p *product) prefersFloats(level cpu.Level) bool {
 func (p *product) integerLevel(level cpu.Level) cpu.Level {
 	from := &amxIntegersFrom
 	if level == cpu.AMX && (p.m < from.rows || min(p.block, p.k) < from.block || p.m*p.n*p.k < from.products || productLevel() != cpu.AMX) {
-		return cpu.AVX512
+		return cpu.Vectors
 	}
 	return level
 }

@@ -21,17 +21,17 @@ type float16View struct {
 
 const eight = 0x0101_0101_0101_0101
 
-// float16Views are indexed by format. E5M2FNUZ has values beyond float16's, and E5M2 is
-// its upper half.
-var float16Views = [...]float16View{
-	fp8.E4M3:     {0x0080_0080_0080_0080, 0xBFFF_BFFF_BFFF_BFFF, 1 << 8, 0x7F * eight, 0x7F * eight},
-	fp8.E5M2:     {0x0100_0100_0100_0100, 0xFFFF_FFFF_FFFF_FFFF, 1, 0, eight},
-	fp8.E4M3FNUZ: {0x0080_0080_0080_0080, 0xBFFF_BFFF_BFFF_BFFF, 1 << 7, 0xFF * eight, 0x80 * eight},
-	fp8.E5M2FNUZ: {unit: 1},
-
-	fp8.E2M1: {unit: 1}, fp8.E2M3: {unit: 1}, fp8.E3M2: {unit: 1},
-	fp8.E4M3IEEE: {unit: 1}, fp8.E3M4: {unit: 1}, fp8.E4M3B11FNUZ: {unit: 1}, fp8.MXINT8: {unit: 1},
-}
+// float16Views are indexed by format. E5M2 is float16's upper half; E5M2FNUZ has values
+// beyond float16's. Formats without a row are read as they are.
+var float16Views = func() (all [256]float16View) {
+	for f := range all {
+		all[f].unit = 1
+	}
+	all[fp8.E4M3] = float16View{0x0080_0080_0080_0080, 0xBFFF_BFFF_BFFF_BFFF, 1 << 8, 0x7F * eight, 0x7F * eight}
+	all[fp8.E5M2] = float16View{0x0100_0100_0100_0100, 0xFFFF_FFFF_FFFF_FFFF, 1, 0, eight}
+	all[fp8.E4M3FNUZ] = float16View{0x0080_0080_0080_0080, 0xBFFF_BFFF_BFFF_BFFF, 1 << 7, 0xFF * eight, 0x80 * eight}
+	return all
+}()
 
 // exact reports whether all of the codes, of whole rows of a panel, can be read so.
 // k may be nil.

@@ -4,8 +4,10 @@
 //
 // # Layers
 //
-//	NewLinear     y = x·Wᵀ                              [rows, in] to [rows, out]
+//	NewLinear     y = x·Wᵀ, or with a bias              [rows, in] to [rows, out]
 //	NewRMSNorm    root mean square normalization        [rows, dim]
+//	NewLayerNorm  layer normalization                   [rows, dim]
+//	NewPointwise  ReLU, GELU                            [rows, any]
 //	NewRotary     rotary positions, for attention
 //	NewAttention  causal, rotary, grouped queries       [batch·seq, dim]
 //	NewMLA        multi-head latent attention           [batch·seq, dim]

@@ -5,14 +5,20 @@ import (
 	"strings"
 
 	"github.com/octavo-fp8/octavo/internal/meter"
+	"github.com/octavo-fp8/octavo/internal/parallel"
 	"github.com/octavo-fp8/octavo/swiglu"
 	"github.com/octavo-fp8/octavo/tensor"
 )
 
-// Linear is a matrix product without bias, y = x·Wᵀ, in FP32 or, where its options
-// say so, in FP8 or of rounded operands. Its master weight is FP32.
+// Linear is a matrix product, y = x·Wᵀ + bias, in FP32 or, where its options say so, in
+// FP8 or of rounded operands. Its master weight is FP32.
 type Linear struct {
 	Weight *Param // [out, in]
+
+	// Bias, [1, out], is added to each row of the product in FP32; its gradient is the sum of
+	// the rows of the result's, in order. It is nil, none, until the caller sets it, before a
+	// Forward. Layers that are made of linear ones do not list it in their Params.
+	Bias *Param
 
 	layer    string // its name in taps and reports
 	products products
@@ -118,6 +124,7 @@ func (l *Linear) multiply(ctx context.Context, y, x []float32, rows int, scales 
 	if err := l.products.forward(ctx, y, x, l.effectiveWeight(), l.shape(rows), common); err != nil {
 		return err
 	}
+	l.addBias(y)
 	l.shared.tap(l.layer, ".output", y, rows)
 	return nil
 }
@@ -133,11 +140,39 @@ func (l *Linear) begin(ctx context.Context, y, x []float32, rows int, scales swi
 		return inputError("%s, [%d, %d]: an input of %d and an output of %d elements are not %d rows",
 			l.layer, l.Weight.Rows, l.Weight.Cols, len(x), len(y), rows)
 	}
+	if err := l.checkBias(scales); err != nil {
+		return err
+	}
 	if err := meter.Err(ctx); err != nil {
 		return err
 	}
 	l.shared.tap(l.layer, ".input", x, rows)
 	return nil
+}
+
+func (l *Linear) checkBias(scales swiglu.Scales) error {
+	switch b := l.Bias; {
+	case b == nil:
+		return nil
+	case len(b.Value) != l.Weight.Rows || len(b.Grad) != l.Weight.Rows:
+		return inputError("%s, [%d, %d]: the bias %q has %d values and %d gradients", l.layer, l.Weight.Rows, l.Weight.Cols, b.Name, len(b.Value), len(b.Grad))
+	case scales.Values != nil:
+		return inputError("%s: the bias %q would be divided by the scales of Smooth-SwiGLU", l.layer, b.Name)
+	}
+	return nil
+}
+
+// addBias adds the bias to the result of Forward.
+func (l *Linear) addBias(y []float32) {
+	if l.Bias == nil {
+		return
+	}
+	out := l.Weight.Rows
+	parallel.For(len(y)/out, max(elementGrain/out, 1), l.workers, func(lo, hi int) {
+		for r := lo; r < hi; r++ {
+			addTo(y[r*out:][:out], y[r*out:][:out], l.Bias.Value)
+		}
+	})
 }
 
 // fits reports whether values are [rows, cols].
@@ -209,8 +244,15 @@ func (l *Linear) addWeightGradient(ctx context.Context, dy []float32, common *co
 	}
 	swiglu.FoldDown(dWeight, dWeight, l.scales)
 	add(l.Weight.Grad, l.Weight.Grad, dWeight, l.workers)
+	l.addBiasGradient(dy)
 	l.x = nil
 	return nil
+}
+
+func (l *Linear) addBiasGradient(dy []float32) {
+	if l.Bias != nil {
+		addRows(l.Bias.Grad, dy, l.workers)
+	}
 }
 
 func noForward(layer string) error {

@@ -102,6 +102,7 @@ func (g *linearGroup) multiply(
 	return g.each(counts, func(e, first, rows int, l *Linear) error {
 		x, y := l.input(x, first, rows), l.output(y, first, rows)
 		l.products.(*fp8Products).showForward(y, x, l.Weight.Value, g.products[e])
+		l.addBias(y)
 		g.shared.tap(l.layer, ".output", y, rows)
 		return nil
 	})
@@ -200,6 +201,7 @@ func (g *linearGroup) addWeightGradients(
 			return err
 		}
 		add(l.Weight.Grad, l.Weight.Grad, dw, g.workers)
+		l.addBiasGradient(dy)
 		l.x = nil
 		return nil
 	})

@@ -25,6 +25,17 @@ func add(dst, a, b []float32, workers int) {
 	})
 }
 
+// addRows adds the rows of m to sum, in order. Workers share out columns, so that each sum
+// is one worker's.
+func addRows(sum, m []float32, workers int) {
+	cols := len(sum)
+	parallel.For(cols, 16, workers, func(lo, hi int) {
+		for at := 0; at < len(m); at += cols {
+			addTo(sum[lo:hi], sum[lo:hi], m[at+lo:at+hi])
+		}
+	})
+}
+
 func addTo(dst, a, b []float32) {
 	a, b = a[:len(dst)], b[:len(dst)]
 	for i := range dst {

@@ -14,6 +14,7 @@ import (
 type RMSNorm struct {
 	Gain *Param // [1, dim], ones at first
 
+	bias    *Param // of a LayerNorm, which has its input centered; nil: none
 	layer   string
 	eps     float64
 	shared  *Shared
@@ -61,14 +62,13 @@ func newRMSNorm(name string, dim int, eps float64, o Options) *RMSNorm {
 // must not overlap it. The layer keeps x, which must stay as it is until
 // [RMSNorm.Backward].
 func (n *RMSNorm) Forward(ctx context.Context, y, x []float32) error {
-	n.ready = false
-	dim := n.Gain.Cols
-	if len(x)%dim != 0 || len(y) != len(x) {
-		return inputError("%s: an input of %d and an output of %d elements are not the same rows of %d", n.layer, len(x), len(y), dim)
+	if err := n.check(y, x); err != nil {
+		return err
 	}
 	if err := meter.Err(ctx); err != nil {
 		return err
 	}
+	dim := n.Gain.Cols
 	rows := len(x) / dim
 	inverse := sized(&n.inverse, rows)
 	parallel.For(rows, 16, n.workers, func(lo, hi int) {
@@ -78,11 +78,23 @@ func (n *RMSNorm) Forward(ctx context.Context, y, x []float32) error {
 			inverse[r] = float32(1 / math.Sqrt(mean+n.eps))
 			to := y[r*dim : (r+1)*dim]
 			normalizeRow(to, row, n.Gain.Value, inverse[r])
+			if n.bias != nil {
+				addTo(to, to, n.bias.Value)
+			}
 			n.rounder.roundRow(to)
 		}
 	})
 	n.shared.tap(n.layer, ".output", y, rows)
 	n.x, n.ready = x, n.shared.training()
+	return nil
+}
+
+// check begins a forward pass: it forgets the last and checks lengths.
+func (n *RMSNorm) check(y, x []float32) error {
+	n.ready = false
+	if dim := n.Gain.Cols; len(x)%dim != 0 || len(y) != len(x) {
+		return inputError("%s: an input of %d and an output of %d elements are not the same rows of %d", n.layer, len(x), len(y), dim)
+	}
 	return nil
 }
 
@@ -107,11 +119,17 @@ func (n *RMSNorm) Backward(ctx context.Context, dx, dy []float32) error {
 	}
 	n.ready = false
 	n.gainBackward(dy)
+	if n.bias != nil {
+		addRows(n.bias.Grad, dy, n.workers)
+	}
 	dim := n.Gain.Cols
 	parallel.For(len(n.inverse), 16, n.workers, func(lo, hi int) {
 		for r := lo; r < hi; r++ {
 			a, b := r*dim, (r+1)*dim
 			normalizeRowBackward(dx[a:b], dy[a:b], n.x[a:b], n.Gain.Value, n.inverse[r], n.sums)
+			if n.bias != nil {
+				n.center(dx[a:b], dx[a:b])
+			}
 			n.rounder.roundRow(dx[a:b])
 		}
 	})

@@ -52,7 +52,8 @@ func pow2(n int) float32 { return float32(math.Ldexp(1, n)) }
 
 // formula is the stored scale of a block with a finite amax above 0, and what
 // its values are multiplied by, or 0 where they are divided by the scale.
-func formula(p scaling.Profile, maximum, amax, source, epsilon float32) (stored, multiplier float32) {
+func formula(t *testing.T, p scaling.Profile, f fp8.Format, amax, source, epsilon float32) (stored, multiplier float32) {
+	maximum := f.Max()
 	family, isPow2 := strings.CutSuffix(string(p), "-pow2")
 	family, isUE8M0 := strings.CutSuffix(family, "-ue8m0")
 	switch family {
@@ -103,7 +104,7 @@ func formula(p scaling.Profile, maximum, amax, source, epsilon float32) (stored,
 		s := pow2(min(max(n, -127), 127))
 		return s, 1 / s
 	}
-	s := mxFormula(p, maximum, amax)
+	s := mxFormula(t, p, f, amax)
 	return s.Stored, s.Multiplier
 }
 
@@ -133,27 +134,25 @@ func TestFormulas(t *testing.T) {
 	}
 	for _, p := range justInTime() {
 		for _, f := range formatsOf(p) {
-			for range n {
-				amax := edgeAmax(r)
-				if err := compareFormula(scaling.Recipe{Profile: p, Format: f}, amax); err != nil {
-					t.Fatal(err)
+			t.Run(fmt.Sprintf("%s/%v", p, f), func(t *testing.T) {
+				for range n {
+					compareFormula(t, scaling.Recipe{Profile: p, Format: f}, edgeAmax(r))
 				}
-			}
+			})
 		}
 	}
 }
 
-func compareFormula(r scaling.Recipe, amax float32) error {
+func compareFormula(t *testing.T, r scaling.Recipe, amax float32) {
 	got := r.Scale(amax)
-	stored, multiplier := formula(r.Profile, r.Format.Max(), amax, math.MaxFloat32, r.Epsilon)
+	stored, multiplier := formula(t, r.Profile, r.Format, amax, math.MaxFloat32, r.Epsilon)
 	if stored != stored && got.Stored != got.Stored {
-		return nil
+		return
 	}
 	got.Divisor = 0 // see TestTinyFourOverSix
 	if got != (fp8.Scale{Stored: stored, Multiplier: multiplier}) {
-		return fmt.Errorf("%v, amax %v: got %+v, want stored %v, multiplier %v", r, amax, got, stored, multiplier)
+		t.Fatalf("%v, amax %v: got %+v, want stored %v, multiplier %v", r, amax, got, stored, multiplier)
 	}
-	return nil
 }
 
 // TestEpsilon checks that TransformerEngine's profiles raise a small amax, and

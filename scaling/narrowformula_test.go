@@ -14,8 +14,16 @@ import (
 	"github.com/octavo-fp8/octavo/scaling"
 )
 
+// mantissas are the explicit bits of the formats that MX profiles take. MXINT8 has steps of
+// 1/64 between 1 and 2.
+var mantissas = map[fp8.Format]int{
+	fp8.E4M3: 3, fp8.E5M2: 2, fp8.E4M3FNUZ: 3, fp8.E5M2FNUZ: 2, fp8.E2M1: 1, fp8.E2M3: 3, fp8.E3M2: 2,
+	fp8.E4M3IEEE: 3, fp8.E3M4: 4, fp8.E4M3B11FNUZ: 3, fp8.MXINT8: 6,
+}
+
 // mxFormula is formula of the profiles of MX formats: a power of two, or NaN.
-func mxFormula(p scaling.Profile, maximum, amax float32) fp8.Scale {
+func mxFormula(t *testing.T, p scaling.Profile, f fp8.Format, amax float32) fp8.Scale {
+	maximum := f.Max()
 	floor, ceil := log2(rat(amax))
 	emax, _ := log2(rat(maximum))
 	n := 0
@@ -29,8 +37,8 @@ func mxFormula(p scaling.Profile, maximum, amax float32) fp8.Scale {
 	case scaling.MXCeil:
 		n = min(max(ceil, -126)-emax, 127) // a subnormal amax, too, has an exponent field to raise
 	case scaling.MXEven, scaling.MXCompressedTensors:
-		// Of the largest values. MXINT8, the last, has steps of 1/64 between 1 and 2.
-		mantissa := map[float32]int{448: 3, 240: 3, 57344: 2, 7.5: 3, 28: 2, 6: 1, 15.5: 4, 30: 3, 127. / 64: 6}[maximum]
+		mantissa, ok := mantissas[f]
+		require.True(t, ok, "mantissas lacks %v", f)
 		if p == scaling.MXCompressedTensors {
 			mantissa = 1
 		}
@@ -57,10 +65,10 @@ func mxFormula(p scaling.Profile, maximum, amax float32) fp8.Scale {
 		_, n = log2(rat(s))
 		n = max(n, -126)
 	case scaling.NVFP4TorchAO:
-		_, stored, multiplier, _ := nvfp4Formula(p, 0, amax)
+		_, stored, multiplier, _ := nvfp4Formula(t, p, 0, amax)
 		return fp8.Scale{Stored: stored, Multiplier: multiplier}
 	default:
-		panic("no formula for " + string(p))
+		t.Fatalf("no formula for %s", p)
 	}
 	if n > 127 {
 		return fp8.Scale{Stored: float32(math.NaN())}
@@ -111,7 +119,7 @@ func nearestUE4M3(x float32) float32 {
 
 // nvfp4Formula is the outer scale of values with the amax a, and what a block of theirs
 // with the given amax stores, is multiplied by, and is divided by.
-func nvfp4Formula(p scaling.Profile, a, amax float32) (outer, stored, multiplier, divisor float32) {
+func nvfp4Formula(t *testing.T, p scaling.Profile, a, amax float32) (outer, stored, multiplier, divisor float32) {
 	clamp := func(x, low, high float32) float32 { return min(max(x, low), high) }
 	switch name := string(p); {
 	case strings.HasPrefix(name, "nvfp4-te"):
@@ -160,7 +168,8 @@ func nvfp4Formula(p scaling.Profile, a, amax float32) (outer, stored, multiplier
 		}
 		return outer, stored, exactly('/', 1, exactly('*', exactly('/', 1, encode), stored)), 0
 	}
-	panic("no formula for " + string(p))
+	t.Fatalf("no formula for %s", p)
+	return 0, 0, 0, 0
 }
 
 // nvfp4Profiles returns those whose block scales follow from amaxes.
@@ -185,33 +194,37 @@ func TestNVFP4Formulas(t *testing.T) {
 		n = 300
 	}
 	for _, p := range append(nvfp4Profiles(), scaling.NVFP4TorchAO) {
-		for range n {
-			a := edgeAmax(r)
-			if r.IntN(20) == 0 {
-				a = math.Float32frombits(r.Uint32N(1 << 14)) // too small for reciprocals
-			}
-			amax := a
-			switch r.IntN(3) {
-			case 0:
-				amax = a * r.Float32()
-			case 1: // beside a tie of UE4M3
-				code := byte(r.IntN(0x7E))
-				tie := (float64(fp8.E4M3.Float32(code)) + float64(fp8.E4M3.Float32(code+1))) / 2
-				amax = float32(tie / 448 * float64(a))
-				amax = math.Float32frombits(math.Float32bits(amax) + uint32(r.IntN(5)) - min(2, math.Float32bits(amax)))
-			}
-			recipe := scaling.Recipe{Profile: p, Format: fp8.E2M1}
-			outer, stored, multiplier, divisor := nvfp4Formula(p, a, amax)
-			var got fp8.Scale
-			var gotOuter float32
-			if p == scaling.NVFP4TorchAO {
-				got = recipe.Scale(amax)
-			} else {
-				got, gotOuter = recipe.ScaleUnder(a, amax), recipe.OuterScale(a)
-			}
-			want := scaleText(outer, normal(stored, multiplier, divisor))
-			require.Equal(t, want, scaleText(gotOuter, got), "%s, %v under %v", p, amax, a)
+		t.Run(string(p), func(t *testing.T) { compareNVFP4Formula(t, p, r, n) })
+	}
+}
+
+func compareNVFP4Formula(t *testing.T, p scaling.Profile, r *rand.Rand, n int) {
+	for range n {
+		a := edgeAmax(r)
+		if r.IntN(20) == 0 {
+			a = math.Float32frombits(r.Uint32N(1 << 14)) // too small for reciprocals
 		}
+		amax := a
+		switch r.IntN(3) {
+		case 0:
+			amax = a * r.Float32()
+		case 1: // beside a tie of UE4M3
+			code := byte(r.IntN(0x7E))
+			tie := (float64(fp8.E4M3.Float32(code)) + float64(fp8.E4M3.Float32(code+1))) / 2
+			amax = float32(tie / 448 * float64(a))
+			amax = math.Float32frombits(math.Float32bits(amax) + uint32(r.IntN(5)) - min(2, math.Float32bits(amax)))
+		}
+		recipe := scaling.Recipe{Profile: p, Format: fp8.E2M1}
+		outer, stored, multiplier, divisor := nvfp4Formula(t, p, a, amax)
+		var got fp8.Scale
+		var gotOuter float32
+		if p == scaling.NVFP4TorchAO {
+			got = recipe.Scale(amax)
+		} else {
+			got, gotOuter = recipe.ScaleUnder(a, amax), recipe.OuterScale(a)
+		}
+		want := scaleText(outer, normal(stored, multiplier, divisor))
+		require.Equal(t, want, scaleText(gotOuter, got), "%s, %v under %v", p, amax, a)
 	}
 }
 

@@ -16,7 +16,7 @@ import (
 
 	auditing "github.com/octavo-fp8/octavo/cmd/internal/audit"
 	"github.com/octavo-fp8/octavo/cmd/internal/claim"
-	"github.com/octavo-fp8/octavo/cmd/internal/jsonout"
+	"github.com/octavo-fp8/octavo/internal/jsonout"
 	"github.com/octavo-fp8/octavo/oracle"
 	"github.com/octavo-fp8/octavo/oracle/audit"
 	"github.com/octavo-fp8/octavo/oracle/fault"

@@ -10,8 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/octavo-fp8/octavo/cmd/internal/certify"
 	"github.com/octavo-fp8/octavo/cmd/internal/display"
+	"github.com/octavo-fp8/octavo/internal/certify"
 )
 
 const certifyLong = `Certify trains a small Llama for a few steps in many ways, and compares every

@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/octavo-fp8/octavo/cmd/internal/certify"
+	"github.com/octavo-fp8/octavo/internal/certify"
 )
 
 func TestCertify(t *testing.T) {

@@ -6,7 +6,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/octavo-fp8/octavo/cmd/internal/lab/experiments"
+	"github.com/octavo-fp8/octavo/lab/experiments"
 )
 
 const completionLong = `Completion prints a script that has a shell complete octavo's commands, flags,

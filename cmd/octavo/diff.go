@@ -11,7 +11,7 @@ import (
 
 	"github.com/octavo-fp8/octavo/cmd/internal/diff"
 	"github.com/octavo-fp8/octavo/cmd/internal/display"
-	"github.com/octavo-fp8/octavo/cmd/internal/jsonout"
+	"github.com/octavo-fp8/octavo/internal/jsonout"
 )
 
 const diffLong = `Diff compares two checkpoints by value, in whatever layouts they are: files,

@@ -15,13 +15,13 @@ import (
 	"github.com/octavo-fp8/octavo/checkpoint"
 	"github.com/octavo-fp8/octavo/cmd/internal/display"
 	show "github.com/octavo-fp8/octavo/cmd/internal/generate"
-	"github.com/octavo-fp8/octavo/cmd/internal/jsonout"
-	"github.com/octavo-fp8/octavo/cmd/internal/tokenizer"
 	"github.com/octavo-fp8/octavo/cmd/internal/tokens"
+	"github.com/octavo-fp8/octavo/internal/jsonout"
 	"github.com/octavo-fp8/octavo/internal/textout"
 	"github.com/octavo-fp8/octavo/nn"
 	"github.com/octavo-fp8/octavo/nn/generate"
 	"github.com/octavo-fp8/octavo/nn/hf"
+	"github.com/octavo-fp8/octavo/nn/tokenizer"
 )
 
 func runGenerate(cmd *cobra.Command, f *generateFlags) error {

@@ -6,9 +6,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/octavo-fp8/octavo/cmd/internal/lab"
-	"github.com/octavo-fp8/octavo/cmd/internal/lab/experiments"
 	"github.com/octavo-fp8/octavo/internal/textout"
+	"github.com/octavo-fp8/octavo/lab"
+	"github.com/octavo-fp8/octavo/lab/experiments"
 )
 
 const labLong = `Lab tests what has been claimed of training in FP8. Each NAME is one experiment,

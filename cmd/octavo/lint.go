@@ -11,8 +11,8 @@ import (
 	"github.com/octavo-fp8/octavo/checkpoint"
 	"github.com/octavo-fp8/octavo/checkpoint/lint"
 	"github.com/octavo-fp8/octavo/cmd/internal/display"
-	"github.com/octavo-fp8/octavo/cmd/internal/jsonout"
 	show "github.com/octavo-fp8/octavo/cmd/internal/lint"
+	"github.com/octavo-fp8/octavo/internal/jsonout"
 )
 
 const lintLong = `Lint finds what is wrong with a checkpoint before a loader does: an index that

@@ -12,9 +12,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/octavo-fp8/octavo/checkpoint"
-	"github.com/octavo-fp8/octavo/cmd/internal/browsertest"
-	"github.com/octavo-fp8/octavo/cmd/internal/lab/experiments"
 	"github.com/octavo-fp8/octavo/internal/testutil"
+	"github.com/octavo-fp8/octavo/lab/browsertest"
+	"github.com/octavo-fp8/octavo/lab/experiments"
 )
 
 // TestPages opens pages of the kinds that commands write in a browser. That of inspect has
@@ -41,8 +41,16 @@ func TestPages(t *testing.T) {
 	check("landing", filepath.Join(landed(t), "index.html"))
 	check("convert", convertPage(t))
 	check("lab", filepath.Join(lab, "index.html"))
-	for _, e := range experiments.All() {
-		check("lab-"+e.Name, filepath.Join(lab, e.Name+".html"))
+	// Experiments have one template and one script: all of the first, and each other one as
+	// some people see it.
+	views := browsertest.Views()
+	for i, e := range experiments.All() {
+		name, file := "lab-"+e.Name, filepath.Join(lab, e.Name+".html")
+		if i == 0 {
+			check(name, file)
+			continue
+		}
+		t.Run(name, func(t *testing.T) { b.Look(t, name, file, views[i%len(views)]) })
 	}
 	check("report", reportPage(t))
 	check("evaluate", evaluatePage(t))

@@ -20,8 +20,8 @@ import (
 
 // surface is what the public packages of a tree export, and who uses it.
 type surface struct {
-	names   map[string]bool            // "train/world.Rank": exported at top level
-	members map[string]bool            // "train/world.Rank.Send": exported methods and fields
+	names   map[string]bool            // "parallel/layers.Rank": exported at top level
+	members map[string]bool            // "parallel/layers.Rank.Send": exported methods and fields
 	refs    map[string]map[string]bool // what a declaration shows to who uses it
 	used    map[string]bool            // names that another package or an example uses, and types that these show
 	spoken  map[string]map[string]bool // identifier: the packages whose files have it

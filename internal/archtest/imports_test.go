@@ -60,8 +60,8 @@ var beside = map[string][]string{
 	"oracle/power":           {"oracle", "attention and below"},
 	"oracle/audit":           {"oracle", "oracle/fault", "oracle/judge", "oracle/power", "attention and below"},
 	"plan":                   {"checkpoint", "safetensors", "nn and below"},
-	"train/twin":             {"train/world", "train and below"},
-	"train/world":            {"train and below"},
+	"parallel/twin":          {"parallel/layers", "train and below"},
+	"parallel/layers":        {"train and below"},
 }
 
 // more is what layers may import besides.
@@ -78,6 +78,8 @@ var less = map[string][]string{
 // internals are the internal packages that import public ones, and which. All others
 // import none, so that every package may use them.
 var internals = map[string][]string{
+	"internal/certify":            {"progress", "parallel/layers", "parallel/twin", "train and below"},
+	"internal/trial":              {"train and below"},
 	"internal/meter":              {"progress"},
 	"internal/random":             {"fp8"},
 	"internal/rounding":           {"fp8"},
@@ -170,18 +172,23 @@ func upTo(layer string) (list []string) {
 	return nil
 }
 
+// expanded returns the packages that rules name.
+func expanded(rules []string) (list []string) {
+	for _, rule := range rules {
+		if layer, below := strings.CutSuffix(rule, " and below"); below {
+			list = append(list, upTo(layer)...)
+		} else {
+			list = append(list, rule)
+		}
+	}
+	return list
+}
+
 // allowed returns the public packages that a public one may import, besides progress,
 // and whether it has a place.
 func allowed(pkg string) (list []string, ok bool) {
 	if rules, ok := beside[pkg]; ok {
-		for _, rule := range rules {
-			if layer, below := strings.CutSuffix(rule, " and below"); below {
-				list = append(list, upTo(layer)...)
-			} else {
-				list = append(list, rule)
-			}
-		}
-		return list, true
+		return expanded(rules), true
 	}
 	for i, line := range layers {
 		if !slices.Contains(line, pkg) {
@@ -204,7 +211,7 @@ func wrong(all map[string][]string) (list []string) {
 		case strings.HasPrefix(pkg, "examples/"):
 			continue
 		case strings.HasPrefix(pkg, "internal/"):
-			may = internals[pkg]
+			may = expanded(internals[pkg])
 		default:
 			var ok bool
 			if may, ok = allowed(pkg); !ok {
@@ -298,7 +305,7 @@ func TestRequires(t *testing.T) {
 
 // TestBeamApart: Apache Beam's modules are those of module beam alone.
 func TestBeamApart(t *testing.T) {
-	for _, name := range []string{"go.mod", "cmd/go.mod", "bench/go.mod", "go.work"} {
+	for _, name := range []string{"go.mod", "cmd/go.mod", "bench/go.mod", "lab/go.mod", "nn/tokenizer/go.mod", "go.work"} {
 		text, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(name)))
 		require.NoError(t, err)
 		require.NotContains(t, string(text), "beam", name)
@@ -307,4 +314,21 @@ func TestBeamApart(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, string(text), "\tgithub.com/apache/beam/sdks/v2 v")
 	require.NotContains(t, string(text), "replace")
+}
+
+// TestModules: of our modules each requires only those below it.
+func TestModules(t *testing.T) {
+	for folder, want := range map[string][]string{
+		"bench": {module}, "lab": {module}, "nn/tokenizer": {module}, "cmd": {module, module + "/bench", module + "/lab", module + "/nn/tokenizer"}, "beam": {module},
+	} {
+		text, err := os.ReadFile(filepath.Join(root, folder, "go.mod"))
+		require.NoError(t, err)
+		var ours []string
+		for line := range strings.Lines(string(text)) {
+			if fields := strings.Fields(line); len(fields) == 2 && strings.HasPrefix(fields[0], module) {
+				ours = append(ours, fields[0])
+			}
+		}
+		require.ElementsMatch(t, want, ours, folder)
+	}
 }

@@ -54,13 +54,13 @@ func named(page string) (list []string) {
 	return list
 }
 
-// unnamed returns the packages that a list does not name. FOLDER/* names all internal
-// packages below a folder; public ones need a line of their own.
+// unnamed returns the packages that a list does not name. FOLDER/* names all packages below
+// a folder that are internal or of the lab; public ones need a line of their own.
 func unnamed(packages, names []string) (list []string) {
 	for _, pkg := range packages {
 		covered := slices.ContainsFunc(names, func(name string) bool {
 			folder, all := strings.CutSuffix(name, "/*")
-			return name == pkg || all && strings.Contains(pkg, "internal/") && strings.HasPrefix(pkg, folder+"/")
+			return name == pkg || all && (strings.Contains(pkg, "internal/") || strings.HasPrefix(pkg, "lab/")) && strings.HasPrefix(pkg, folder+"/")
 		})
 		if !covered {
 			list = append(list, pkg)
@@ -76,6 +76,7 @@ func TestPackages(t *testing.T) {
 	all, names := packages(t), named(string(page))
 	require.Contains(t, all, "octavo")
 	require.Contains(t, all, "cmd/octavo")
+	require.Contains(t, all, "lab/experiments/law")
 	require.Contains(t, all, "beam/cmd/octavo-beam")
 	require.Empty(t, unnamed(all, names), "packages without a line in docs/packages.md")
 	for _, name := range names {
@@ -90,8 +91,8 @@ func TestPackages(t *testing.T) {
 }
 
 func TestUnnamed(t *testing.T) {
-	names := named("| package | what |\n|---|---|\n| `fp8` | formats |\n| `a`, `cmd/internal/b` | two |\n| `cmd/internal/lab/*` | many |\n| `nn/*` | not allowed |\n")
-	require.Equal(t, []string{"fp8", "a", "cmd/internal/b", "cmd/internal/lab/*", "nn/*"}, names)
-	require.Equal(t, []string{"fp", "cmd/internal/lab", "nn/hf"},
-		unnamed([]string{"fp8", "fp", "a", "cmd/internal/b", "cmd/internal/lab", "cmd/internal/lab/x", "cmd/internal/lab/x/y", "nn/hf"}, names))
+	names := named("| package | what |\n|---|---|\n| `fp8` | formats |\n| `a`, `cmd/internal/b` | two |\n| `cmd/internal/c/*`, `lab/*` | many |\n| `nn/*` | not allowed |\n")
+	require.Equal(t, []string{"fp8", "a", "cmd/internal/b", "cmd/internal/c/*", "lab/*", "nn/*"}, names)
+	require.Equal(t, []string{"fp", "cmd/internal/c", "lab", "nn/hf"},
+		unnamed([]string{"fp8", "fp", "a", "cmd/internal/b", "cmd/internal/c", "cmd/internal/c/x", "cmd/internal/c/x/y", "lab", "lab/x/y", "nn/hf"}, names))
 }

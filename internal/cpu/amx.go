@@ -38,12 +38,12 @@ func askOnce(request func() error) func() bool {
 // its signal frames grow.
 func AMXPermitted() bool { return emulated.Load() > 0 || amxPermitted() }
 
-// Product returns the level of matrix products: that of [Current], or AVX512 if it
+// Product returns the level of matrix products: that of [Current], or [Vectors] if it
 // is AMX and Linux refuses.
 func Product() Level {
 	l := Current()
 	if l == AMX && !AMXPermitted() {
-		return AVX512
+		return Vectors
 	}
 	return l
 }

@@ -30,6 +30,10 @@ const (
 	NumLevels // how many there are
 )
 
+// Vectors is the highest level of vectors, which serves where AMX's tiles do not pay or are
+// refused.
+const Vectors = AMX - 1
+
 var levelNames = [...]string{Generic: "generic", NEON: "neon", AVX2: "avx2", AVX512: "avx512", AMX: "amx"}
 
 // String returns the level's name, as in the environment variable OCTAVO_LEVEL.

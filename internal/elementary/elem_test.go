@@ -49,10 +49,42 @@ func TestErrorIsHalfAnUlp(t *testing.T) {
 		{"Log", Log, math.Log, positive},
 		{"Log2", Log2, math.Log2, positive},
 		{"Sigmoid", Sigmoid, wantSigmoid, inExpRange},
+		{"GELU", GELU, gelu, func(x float64) bool { return x > -13 && x < 1e30 }},
+		{"GELUTanh", GELUTanh, geluTanh, func(x float64) bool { return x > -4 && x < 1e30 }},
 		{"SiLU", SiLU, func(x float64) float64 { return x * wantSigmoid(x) }, inExpRange},
 	} {
 		ulp, at := worst(test.f, test.want, test.ok)
 		require.LessOrEqual(t, ulp, 0.501, "%s(%v)", test.name, at)
+	}
+}
+
+func gelu(x float64) float64 { return x * math.Erfc(-x/math.Sqrt2) / 2 }
+
+// geluTanh loses digits where the hyperbolic tangent is near -1.
+func geluTanh(x float64) float64 {
+	return x / 2 * (1 + math.Tanh(math.Sqrt(2/math.Pi)*(x+0.044715*x*x*x)))
+}
+
+// TestGELUExtremes: limits, NaN, and derivatives against differences.
+func TestGELUExtremes(t *testing.T) {
+	inf := float32(math.Inf(1))
+	for _, f := range []struct {
+		value, slope func(float32) float32
+		want         func(float64) float64
+	}{{GELU, GELUGrad, gelu}, {GELUTanh, GELUTanhGrad, geluTanh}} {
+		require.Equal(t, inf, f.value(inf))
+		require.Equal(t, uint32(1<<31), math.Float32bits(f.value(-inf)))
+		require.Equal(t, float32(math.MaxFloat32), f.value(math.MaxFloat32))
+		require.Equal(t, uint32(1<<31), math.Float32bits(f.value(-math.MaxFloat32)))
+		require.Equal(t, float32(1), f.slope(inf))
+		require.Zero(t, f.slope(-inf))
+		require.Equal(t, uint32(0x7FC00000), math.Float32bits(f.value(float32(math.NaN()))))
+		require.Equal(t, uint32(0x7FC00000), math.Float32bits(f.slope(float32(math.NaN()))))
+		const h = 1e-5
+		for x := -30.0; x < 30; x += 0.37 {
+			at := float64(float32(x))
+			require.InDelta(t, (f.want(at+h)-f.want(at-h))/(2*h), float64(f.slope(float32(x))), 1e-7, "x = %v", x)
+		}
 	}
 }
 

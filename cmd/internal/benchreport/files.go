@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/octavo-fp8/octavo/cmd/internal/jsonout"
 	"github.com/octavo-fp8/octavo/cmd/internal/machine"
 	"github.com/octavo-fp8/octavo/cmd/internal/outdir"
 	"github.com/octavo-fp8/octavo/cmd/internal/roofline"
+	"github.com/octavo-fp8/octavo/internal/jsonout"
 )
 
 // pageName is the file with the page.

@@ -1,6 +1,6 @@
 package benchreport
 
-import "github.com/octavo-fp8/octavo/cmd/internal/page"
+import "github.com/octavo-fp8/octavo/lab/page"
 
 // putOn adds the table to a page.
 func (t *crossTable) putOn(p *page.Page, label string) {

@@ -3,8 +3,8 @@ package benchreport
 import (
 	"io"
 
-	"github.com/octavo-fp8/octavo/cmd/internal/page"
 	"github.com/octavo-fp8/octavo/cmd/internal/roofline"
+	"github.com/octavo-fp8/octavo/lab/page"
 )
 
 // writePage writes the page with the charts and tables.

@@ -3,8 +3,8 @@ package benchreport
 import (
 	"io"
 
-	"github.com/octavo-fp8/octavo/cmd/internal/page"
 	frame "github.com/octavo-fp8/octavo/internal/page"
+	"github.com/octavo-fp8/octavo/lab/page"
 )
 
 func (r PeerResult) writePage(w io.Writer) error {

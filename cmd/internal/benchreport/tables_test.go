@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/octavo-fp8/octavo/cmd/internal/page"
+	"github.com/octavo-fp8/octavo/lab/page"
 )
 
 func TestCrossTable(t *testing.T) {

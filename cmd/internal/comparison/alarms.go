@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/octavo-fp8/octavo/cmd/internal/jsonout"
+	"github.com/octavo-fp8/octavo/internal/jsonout"
 	"github.com/octavo-fp8/octavo/train"
 )
 

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/octavo-fp8/octavo/cmd/internal/text"
+	"github.com/octavo-fp8/octavo/internal/text"
 	"github.com/octavo-fp8/octavo/telemetry"
 	"github.com/octavo-fp8/octavo/train"
 )

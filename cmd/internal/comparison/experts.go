@@ -7,8 +7,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/octavo-fp8/octavo/cmd/internal/chart"
 	"github.com/octavo-fp8/octavo/internal/textout"
+	"github.com/octavo-fp8/octavo/lab/chart"
 	"github.com/octavo-fp8/octavo/telemetry"
 )
 

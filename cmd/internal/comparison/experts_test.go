@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/octavo-fp8/octavo/cmd/internal/chart"
+	"github.com/octavo-fp8/octavo/lab/chart"
 )
 
 // TestExperts: all tokens come to two experts of each layer with some, in both models, and those

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/octavo-fp8/octavo/cmd/internal/trial"
+	"github.com/octavo-fp8/octavo/internal/trial"
 	"github.com/octavo-fp8/octavo/nn"
 	"github.com/octavo-fp8/octavo/telemetry"
 	"github.com/octavo-fp8/octavo/train"

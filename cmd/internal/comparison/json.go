@@ -3,8 +3,8 @@ package comparison
 import (
 	"io"
 
-	"github.com/octavo-fp8/octavo/cmd/internal/jsonout"
-	"github.com/octavo-fp8/octavo/cmd/internal/text"
+	"github.com/octavo-fp8/octavo/internal/jsonout"
+	"github.com/octavo-fp8/octavo/internal/text"
 	"github.com/octavo-fp8/octavo/telemetry"
 )
 

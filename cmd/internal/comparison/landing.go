@@ -8,9 +8,9 @@ import (
 	"math"
 	"slices"
 
-	"github.com/octavo-fp8/octavo/cmd/internal/chart"
 	"github.com/octavo-fp8/octavo/cmd/internal/landing"
-	"github.com/octavo-fp8/octavo/cmd/internal/trial"
+	"github.com/octavo-fp8/octavo/internal/trial"
+	"github.com/octavo-fp8/octavo/lab/chart"
 	"github.com/octavo-fp8/octavo/telemetry"
 	"github.com/octavo-fp8/octavo/train"
 )

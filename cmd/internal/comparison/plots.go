@@ -4,7 +4,7 @@ import (
 	"math"
 	"sort"
 
-	"github.com/octavo-fp8/octavo/cmd/internal/chart"
+	"github.com/octavo-fp8/octavo/lab/chart"
 	"github.com/octavo-fp8/octavo/telemetry"
 )
 

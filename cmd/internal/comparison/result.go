@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/octavo-fp8/octavo/cmd/internal/text"
-	"github.com/octavo-fp8/octavo/cmd/internal/trial"
+	"github.com/octavo-fp8/octavo/internal/text"
+	"github.com/octavo-fp8/octavo/internal/trial"
 	"github.com/octavo-fp8/octavo/nn"
 	"github.com/octavo-fp8/octavo/telemetry"
 )

@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/octavo-fp8/octavo/cmd/internal/text"
+	"github.com/octavo-fp8/octavo/internal/text"
 	"github.com/octavo-fp8/octavo/optim"
 	"github.com/octavo-fp8/octavo/telemetry"
 	"github.com/octavo-fp8/octavo/train"

@@ -6,7 +6,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/octavo-fp8/octavo/cmd/internal/chart"
+	"github.com/octavo-fp8/octavo/lab/chart"
 )
 
 // SpikeCount sums up the spikes of one series.

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/octavo-fp8/octavo/checkpoint"
-	"github.com/octavo-fp8/octavo/cmd/internal/jsonout"
+	"github.com/octavo-fp8/octavo/internal/jsonout"
 	"github.com/octavo-fp8/octavo/safetensors"
 )
 

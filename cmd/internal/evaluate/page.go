@@ -7,10 +7,10 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/octavo-fp8/octavo/cmd/internal/chart"
-	"github.com/octavo-fp8/octavo/cmd/internal/page"
 	frame "github.com/octavo-fp8/octavo/internal/page"
 	"github.com/octavo-fp8/octavo/internal/textout"
+	"github.com/octavo-fp8/octavo/lab/chart"
+	"github.com/octavo-fp8/octavo/lab/page"
 	"github.com/octavo-fp8/octavo/nn/evaluate"
 )
 

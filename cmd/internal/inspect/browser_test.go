@@ -7,9 +7,9 @@ package inspect
 import (
 	"testing"
 
-	"github.com/octavo-fp8/octavo/cmd/internal/browsertest"
 	"github.com/octavo-fp8/octavo/internal/filetest"
 	"github.com/octavo-fp8/octavo/internal/testutil"
+	"github.com/octavo-fp8/octavo/lab/browsertest"
 	"github.com/octavo-fp8/octavo/safetensors"
 )
 

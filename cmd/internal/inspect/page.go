@@ -7,11 +7,11 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/octavo-fp8/octavo/cmd/internal/chart"
-	"github.com/octavo-fp8/octavo/cmd/internal/jsonout"
-	"github.com/octavo-fp8/octavo/cmd/internal/page"
+	"github.com/octavo-fp8/octavo/internal/jsonout"
 	frame "github.com/octavo-fp8/octavo/internal/page"
 	"github.com/octavo-fp8/octavo/internal/textout"
+	"github.com/octavo-fp8/octavo/lab/chart"
+	"github.com/octavo-fp8/octavo/lab/page"
 )
 
 // What a page shows at most, so that one of a thousand tensors, or of a million, is still

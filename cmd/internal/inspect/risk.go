@@ -5,7 +5,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/octavo-fp8/octavo/cmd/internal/jsonout"
+	"github.com/octavo-fp8/octavo/internal/jsonout"
 	"github.com/octavo-fp8/octavo/scaling"
 )
 

@@ -6,9 +6,9 @@ import (
 	"io"
 	"slices"
 
-	"github.com/octavo-fp8/octavo/cmd/internal/chart"
-	"github.com/octavo-fp8/octavo/cmd/internal/page"
 	frame "github.com/octavo-fp8/octavo/internal/page"
+	"github.com/octavo-fp8/octavo/lab/chart"
+	"github.com/octavo-fp8/octavo/lab/page"
 	"github.com/octavo-fp8/octavo/telemetry"
 )
 

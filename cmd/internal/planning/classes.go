@@ -5,8 +5,8 @@ import (
 	"io"
 	"strconv"
 
-	"github.com/octavo-fp8/octavo/cmd/internal/chart"
 	"github.com/octavo-fp8/octavo/cmd/internal/policytext"
+	"github.com/octavo-fp8/octavo/lab/chart"
 	"github.com/octavo-fp8/octavo/plan"
 )
 

@@ -3,7 +3,7 @@ package planning
 import (
 	"fmt"
 
-	"github.com/octavo-fp8/octavo/cmd/internal/chart"
+	"github.com/octavo-fp8/octavo/lab/chart"
 	"github.com/octavo-fp8/octavo/plan"
 )
 

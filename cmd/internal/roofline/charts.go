@@ -4,8 +4,8 @@ import (
 	"fmt"
 
 	"github.com/octavo-fp8/octavo/bench"
-	"github.com/octavo-fp8/octavo/cmd/internal/chart"
 	"github.com/octavo-fp8/octavo/internal/textout"
+	"github.com/octavo-fp8/octavo/lab/chart"
 )
 
 // Charts returns what the figure shows as charts for a page, one for each number of

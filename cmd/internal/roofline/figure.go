@@ -7,7 +7,7 @@ import (
 	"io"
 
 	"github.com/octavo-fp8/octavo/bench"
-	"github.com/octavo-fp8/octavo/cmd/internal/picture"
+	"github.com/octavo-fp8/octavo/lab/picture"
 )
 
 // Figure is a panel for each number of workers, side by side, over one legend.

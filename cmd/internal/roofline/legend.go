@@ -1,6 +1,6 @@
 package roofline
 
-import "github.com/octavo-fp8/octavo/cmd/internal/picture"
+import "github.com/octavo-fp8/octavo/lab/picture"
 
 // legend is a line of names with their glyphs.
 type legend []*series

@@ -6,7 +6,7 @@ import (
 	"strconv"
 
 	"github.com/octavo-fp8/octavo/bench"
-	"github.com/octavo-fp8/octavo/cmd/internal/picture"
+	"github.com/octavo-fp8/octavo/lab/picture"
 )
 
 // panel is the roofline for one number of workers.

@@ -5,8 +5,8 @@ import (
 	"math"
 
 	"github.com/octavo-fp8/octavo/bench"
-	"github.com/octavo-fp8/octavo/cmd/internal/picture"
 	"github.com/octavo-fp8/octavo/internal/textout"
+	"github.com/octavo-fp8/octavo/lab/picture"
 )
 
 // roofs are what the machine can do: flat ones of its arithmetic, and slopes of

@@ -4,8 +4,8 @@ import (
 	"image/color"
 
 	"github.com/octavo-fp8/octavo/bench"
-	"github.com/octavo-fp8/octavo/cmd/internal/chart"
-	"github.com/octavo-fp8/octavo/cmd/internal/picture"
+	"github.com/octavo-fp8/octavo/lab/chart"
+	"github.com/octavo-fp8/octavo/lab/picture"
 )
 
 var (

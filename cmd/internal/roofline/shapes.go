@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/octavo-fp8/octavo/bench"
-	"github.com/octavo-fp8/octavo/cmd/internal/picture"
+	"github.com/octavo-fp8/octavo/lab/picture"
 )
 
 // shapes are named above a panel, each over a line at its intensity.

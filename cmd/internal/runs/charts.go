@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/octavo-fp8/octavo/cmd/internal/chart"
+	"github.com/octavo-fp8/octavo/lab/chart"
 )
 
 // mostUnder is the number of FP32 curves that lie under the others at most. More would

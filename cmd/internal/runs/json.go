@@ -3,7 +3,7 @@ package runs
 import (
 	"io"
 
-	"github.com/octavo-fp8/octavo/cmd/internal/jsonout"
+	"github.com/octavo-fp8/octavo/internal/jsonout"
 )
 
 // setJSON is all runs for a program.

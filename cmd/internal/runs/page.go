@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/octavo-fp8/octavo/cmd/internal/page"
 	frame "github.com/octavo-fp8/octavo/internal/page"
+	"github.com/octavo-fp8/octavo/lab/page"
 )
 
 // name is the attribute of cells of names.

@@ -13,11 +13,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/octavo-fp8/octavo/cmd/internal/comparison"
-	"github.com/octavo-fp8/octavo/cmd/internal/jsonout"
-	labreport "github.com/octavo-fp8/octavo/cmd/internal/lab/report"
 	"github.com/octavo-fp8/octavo/cmd/internal/outdir"
-	"github.com/octavo-fp8/octavo/cmd/internal/text"
-	"github.com/octavo-fp8/octavo/cmd/internal/trial"
+	"github.com/octavo-fp8/octavo/internal/jsonout"
+	"github.com/octavo-fp8/octavo/internal/text"
+	"github.com/octavo-fp8/octavo/internal/trial"
+	labreport "github.com/octavo-fp8/octavo/lab/report"
 	"github.com/octavo-fp8/octavo/scaling"
 )
 

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/octavo-fp8/octavo/cmd/internal/comparison"
-	"github.com/octavo-fp8/octavo/cmd/internal/jsonout"
 	"github.com/octavo-fp8/octavo/internal/inputfile"
+	"github.com/octavo-fp8/octavo/internal/jsonout"
 	"github.com/octavo-fp8/octavo/internal/textout"
 )
 

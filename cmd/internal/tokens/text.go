@@ -4,7 +4,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/octavo-fp8/octavo/cmd/internal/tokenizer"
+	"github.com/octavo-fp8/octavo/nn/tokenizer"
 )
 
 // Text makes tokens of the beginnings of texts, and text of the tokens that follow.

@@ -4,6 +4,7 @@ package tokens
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -12,9 +13,9 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/octavo-fp8/octavo/cmd/internal/tokenizer"
 	"github.com/octavo-fp8/octavo/internal/inputfile"
 	"github.com/octavo-fp8/octavo/internal/textout"
+	"github.com/octavo-fp8/octavo/nn/tokenizer"
 	"github.com/octavo-fp8/octavo/safetensors"
 )
 
@@ -41,13 +42,21 @@ func FromText(dir, path string) (t Tokens, err error) {
 	}
 	by, err := tokenizer.Read(file)
 	if err != nil {
-		return t, err
+		return t, orAsIDs(err)
 	}
 	if t.IDs, err = by.Encode(string(text)); err != nil {
-		return t, fmt.Errorf("%s: %w", textout.Name(path), err)
+		return t, orAsIDs(fmt.Errorf("%s: %w", textout.Name(path), err))
 	}
 	t.Prefix, t.From = by.Prefix(), textout.Name(filepath.Base(path))
 	return t, nil
+}
+
+// orAsIDs adds to an error what to do without a tokenizer.
+func orAsIDs(err error) error {
+	if errors.Is(err, tokenizer.ErrUnsupported) {
+		return fmt.Errorf("%w: give the tokens as IDs with --tokens", err)
+	}
+	return err
 }
 
 // FromIDs reads tokens: whole numbers in a text, apart by spaces, commas, brackets or line

@@ -1,0 +1,245 @@
+package sensitivity
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/octavo-fp8/octavo/internal/trial"
+	"github.com/octavo-fp8/octavo/lab"
+	"github.com/octavo-fp8/octavo/lab/training"
+	"github.com/octavo-fp8/octavo/nn"
+	"github.com/octavo-fp8/octavo/optim"
+	"github.com/octavo-fp8/octavo/train"
+)
+
+// study is what is done with each seed.
+type study struct {
+	config    nn.Config
+	common    int // steps in FP32 before arms part
+	apart     int // steps of each arm
+	warmup    int // of those
+	sequences int // in a batch
+	judged    int // held-out batches
+	batches   int // of which gradients are compared
+	rate      float64
+}
+
+func studyOf(o lab.Options) study {
+	pick := func(full, look, short int) int { return lab.Pick(o, full, look, short) }
+	return study{
+		config: nn.Config{
+			Vocab: 256, Dim: pick(384, 384, 32), Layers: pick(2, 2, 1), Heads: pick(6, 6, 2),
+			Hidden: pick(512, 512, 48), Context: pick(128, 128, 16),
+		},
+		common:    pick(150, 60, 3),
+		apart:     pick(30, 6, 2),
+		warmup:    5,
+		sequences: pick(3, 3, 2),
+		judged:    pick(24, 6, 2),
+		batches:   pick(6, 2, 2),
+		rate:      1e-3,
+	}
+}
+
+// found is what came of a seed.
+type found struct {
+	seed   uint64
+	common []float64 // losses of the common steps
+	arms   []result
+}
+
+// result is what came of an arm.
+type result struct {
+	before, after float64         // held-out loss before and after the arm's own steps
+	losses        []float64       // of these
+	skipped       int             // of these, whose gradient was not finite
+	gradients     []gradientError // of each parameter
+}
+
+// batch is a part of a text, [sequences, seq].
+type batch struct {
+	tokens, targets []int32
+	sequences, seq  int
+}
+
+// Units of progress: about a forward pass.
+const passUnits = 3
+
+// work is that of a seed.
+func (s study) work() int64 {
+	return int64(passUnits*s.common + len(arms())*(2*s.judged+passUnits*(s.apart+s.batches)))
+}
+
+// seedRun is a seed at work.
+type seedRun struct {
+	study
+	in   training.Setup
+	seed uint64
+	base *nn.Llama // where arms part, in FP32
+	done func(what string, units int) error
+}
+
+// seed does all that is done with one.
+func (s study) seed(
+	ctx context.Context, o lab.Options, p *lab.Steps, seed uint64, workers int,
+) (f found, err error) {
+	s.config.Workers = workers
+	in, err := training.NewSetup(o, seed, training.Setup{
+		Steps: s.common + s.apart, Batch: s.sequences, Seq: s.config.Context,
+		Rate: s.rate, Judged: s.judged,
+	})
+	if err != nil {
+		return f, err
+	}
+	r := &seedRun{study: s, in: in, seed: seed, done: func(what string, units int) error {
+		return p.Done(ctx, fmt.Sprintf("%s, seed %d", what, seed), int64(units))
+	}}
+	f.seed = seed
+	if f.common, err = r.train(ctx); err != nil {
+		return f, err
+	}
+	f.arms = make([]result, len(arms()))
+	for i, a := range arms() {
+		if err := r.goOn(ctx, a, &f.arms[i]); err != nil {
+			return f, fmt.Errorf("%s: %w", a.name, err)
+		}
+	}
+	return f, r.compare(ctx, f.arms)
+}
+
+// train does the common steps.
+func (r *seedRun) train(ctx context.Context) (losses []float64, err error) {
+	run, err := trial.New("FP32", r.config, r.seed)
+	if err != nil {
+		return nil, err
+	}
+	r.base = run.Model
+	schedule := r.in.Schedule()
+	for step := range r.common {
+		f, err := r.in.Step(ctx, run, step, schedule.At(step))
+		if err != nil {
+			return nil, err
+		}
+		losses = append(losses, f.Loss)
+		if err := r.done("FP32", passUnits); err != nil {
+			return nil, err
+		}
+	}
+	return losses, nil
+}
+
+// model returns that of an arm where arms part.
+func (r *seedRun) model(a arm) (*trial.Run, error) {
+	config := r.config
+	a.use(&config)
+	model, err := nn.NewZeroLlama(config)
+	if err != nil {
+		return nil, err
+	}
+	for i, p := range r.base.Params() {
+		copy(model.Params()[i].Value, p.Value)
+	}
+	return &trial.Run{
+		Name: a.name, Model: model,
+		Optimizer: optim.AdamW{Clip: 1, WeightDecay: 0.1, Workers: config.Workers},
+	}, nil
+}
+
+// goOn trains an arm on, with moments that begin anew in all of them.
+func (r *seedRun) goOn(ctx context.Context, a arm, to *result) error {
+	run, err := r.model(a)
+	if err != nil {
+		return err
+	}
+	if to.before, err = r.heldOut(ctx, run); err != nil {
+		return err
+	}
+	schedule := r.in.Schedule()
+	for step := range r.apart {
+		b, err := r.batch(step)
+		if err != nil {
+			return err
+		}
+		rate := schedule.At(r.common+step) * min(1, float64(step+1)/float64(r.warmup))
+		f, skip, err := run.StepOrSkip(ctx, b.tokens, b.targets, b.sequences, b.seq, rate, nil)
+		if err != nil {
+			return err
+		}
+		if skip != nil {
+			to.skipped++
+		}
+		to.losses = append(to.losses, f.Loss)
+		if err := r.done(a.name, passUnits); err != nil {
+			return err
+		}
+	}
+	to.after, err = r.heldOut(ctx, run)
+	return err
+}
+
+// heldOut returns the loss on held-out text of logits in the arm's arithmetic. The loss of
+// these is FP32: with sums that are too small it would be too small itself, and a model seem
+// better the worse it adds.
+func (r *seedRun) heldOut(ctx context.Context, run *trial.Run) (float64, error) {
+	measure := nn.CrossEntropy{Workers: r.config.Workers}
+	seq := r.config.Context
+	of := func(ctx context.Context, i int) (float32, error) {
+		tokens, targets, err := r.in.Corpus.HeldOut(i, r.sequences, seq)
+		if err != nil {
+			return 0, err
+		}
+		logits, err := run.Model.Logits(ctx, tokens, r.sequences, seq)
+		if err != nil {
+			return 0, err
+		}
+		return measure.Forward(ctx, logits, targets, r.config.Vocab)
+	}
+	loss, err := train.Evaluate(ctx, run.Model, r.judged, of)
+	if err != nil {
+		return 0, err
+	}
+	return training.AtMostUniform(loss, r.config.Vocab), r.done(run.Name, r.judged)
+}
+
+// batch returns one of those after the common steps.
+func (r *seedRun) batch(i int) (batch, error) {
+	tokens, targets, err := r.in.Corpus.Batch(r.common+i, r.sequences, r.config.Context)
+	return batch{tokens, targets, r.sequences, r.config.Context}, err
+}
+
+// compare compares the gradients of all arms where they part with those of FP32.
+func (r *seedRun) compare(ctx context.Context, to []result) error {
+	for i := range r.batches {
+		b, err := r.batch(i)
+		if err != nil {
+			return err
+		}
+		if err := gradients(ctx, r.base, b); err != nil {
+			return err
+		}
+		for j, a := range arms() {
+			run, err := r.model(a)
+			if err != nil {
+				return err
+			}
+			if err := gradients(ctx, run.Model, b); err != nil {
+				return fmt.Errorf("%s: %w", a.name, err)
+			}
+			to[j].count(run.Model.Params(), r.base.Params())
+			if err := r.done("gradients", passUnits); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// count adds the errors of a batch.
+func (to *result) count(got, want []*nn.Param) {
+	if to.gradients == nil {
+		to.gradients = make([]gradientError, len(want))
+	}
+	for i, p := range want {
+		to.gradients[i].add(got[i].Grad, p.Grad)
+	}
+}

@@ -1,0 +1,137 @@
+//go:build !js
+
+package page
+
+import (
+	"bytes"
+	"encoding/json"
+	"encoding/xml"
+	"errors"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/octavo-fp8/octavo/lab/browsertest"
+	"github.com/octavo-fp8/octavo/lab/chart"
+)
+
+// fileOf writes a page of charts.
+func fileOf(t *testing.T, charts ...chart.Chart) string {
+	var html bytes.Buffer
+	var p Page
+	p.Put("<h1>Charts of all kinds</h1>")
+	p.Charts(charts...)
+	require.NoError(t, p.Write(&html, "Charts of all kinds"))
+	file := filepath.Join(t.TempDir(), "charts.html")
+	require.NoError(t, os.WriteFile(file, html.Bytes(), 0o666))
+	return file
+}
+
+// TestInBrowser opens pages in one browser.
+func TestInBrowser(t *testing.T) {
+	b := browsertest.Start(t)
+	for name, test := range map[string]func(*testing.T, *browsertest.Browser){
+		"Atlas":                           testAtlas,
+		"MarksAreNotDashed":               testMarksAreNotDashed,
+		"KeysReachEveryPoint":             testKeysReachEveryPoint,
+		"SavedPictureIsXML":               testSavedPictureIsXML,
+		"ZoomBetweenPoints":               testZoomBetweenPoints,
+		"ManyPoints":                      testManyPoints,
+		"TicksOfScriptAreThoseOfPictures": testTicksOfScriptAreThoseOfPictures,
+	} {
+		t.Run(name, func(t *testing.T) { test(t, b) })
+	}
+}
+
+func testAtlas(t *testing.T, b *browsertest.Browser) {
+	file := fileOf(t, atlas()...)
+	b.Check(t, "charts", file)
+	b.Answers(t, file)
+}
+
+// testMarksAreNotDashed, whatever line was drawn before them.
+func testMarksAreNotDashed(t *testing.T, b *browsertest.Browser) {
+	points := []chart.Point{{X: 1, Y: 1}, {X: 2, Y: 2}}
+	file := fileOf(t, chart.Chart{Title: "Roof", Series: []chart.Series{{Name: "roof", Dashed: true, Points: points}, {Name: "product", Mark: chart.Rings, Points: points}}})
+	dashes := browsertest.Evaluate[[]int](t, b, file, `(async () => {
+		const dashes = [], context = CanvasRenderingContext2D.prototype, { arc, stroke } = context;
+		let round = false;
+		context.arc = function (...all) { round = true; return arc.apply(this, all); };
+		context.stroke = function (...all) { if (round) dashes.push(this.getLineDash().length); round = false; return stroke.apply(this, all); };
+		document.querySelector('header button').click();
+		await new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)));
+		return dashes;
+	})()`)
+	require.Equal(t, []int{0, 0}, dashes)
+}
+
+// testKeysReachEveryPoint, those with names and at the same place too.
+func testKeysReachEveryPoint(t *testing.T, b *browsertest.Browser) {
+	file := fileOf(t, chart.Chart{Title: "Throughput", X: "K", Series: []chart.Series{
+		{Name: "octavo", Mark: chart.Dots, Points: []chart.Point{{X: 3, Y: 120, Name: "small"}, {X: 30, Y: 900, Name: "square"}, {X: 30, Y: 1, Name: "thin"}, {X: 40, Y: 5, Name: "last"}}},
+	}})
+	values := browsertest.Evaluate[[]string](t, b, file, `[1, 2, 3, 4].map(() => {
+		document.querySelector('.plot').dispatchEvent(new KeyboardEvent('keydown', { key: 'ArrowRight', cancelable: true }));
+		return document.querySelector('.at').textContent + ', ' + document.querySelector('.value').textContent;
+	})`)
+	require.Equal(t, []string{"K 3, small: 120", "K 30, square: 900", "K 30, thin: 1", "K 40, last: 5"}, values)
+}
+
+// testSavedPictureIsXML and nothing else.
+func testSavedPictureIsXML(t *testing.T, b *browsertest.Browser) {
+	saved := browsertest.Evaluate[string](t, b, fileOf(t, atlas()[0]), `new Promise(done => {
+		URL.createObjectURL = blob => { blob.text().then(done); return '#'; };
+		[...document.querySelectorAll('.tools button')].find(b => b.textContent === 'Save as SVG').click();
+	})`)
+	require.True(t, strings.HasPrefix(saved, "<svg"), "it starts with %.40s", saved)
+	for d := xml.NewDecoder(strings.NewReader(saved)); ; {
+		_, err := d.Token()
+		if errors.Is(err, io.EOF) {
+			return
+		}
+		require.NoError(t, err)
+	}
+}
+
+// testZoomBetweenPoints shows the line that goes through, and ends where numbers do.
+func testZoomBetweenPoints(t *testing.T, b *browsertest.Browser) {
+	file := fileOf(t, chart.Chart{Title: "Loss", Series: []chart.Series{{Name: "FP8", Points: []chart.Point{{X: 0, Y: 50}, {X: 1.5, Y: 60}}}}})
+	labels := browsertest.Evaluate[[]string](t, b, file, `(async () => {
+		for (let i = 0; i < 100; i++) document.querySelector('.plot').dispatchEvent(new KeyboardEvent('keydown', { key: '+', cancelable: true }));
+		await new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)));
+		return octavoTextOf(document.querySelector('canvas')).map(t => t.text);
+	})()`)
+	require.Contains(t, labels, "52")
+	require.Contains(t, labels, "58")
+	require.Greater(t, len(labels), 8, "the X axis has labels too: %v", labels)
+}
+
+// testManyPoints, more of them than a call has arguments.
+func testManyPoints(t *testing.T, b *browsertest.Browser) {
+	var points []chart.Point
+	for i := range 200_000 {
+		points = append(points, chart.Point{X: float64(i), Y: math.Abs(math.Sin(float64(i) / 1e4))})
+	}
+	file := fileOf(t, chart.Chart{Title: "Lines", Smooth: true, Series: []chart.Series{{Name: "a", Points: points}}},
+		chart.Chart{Title: "Bars", Series: []chart.Series{{Name: "a", Points: points, Mark: chart.Bars}}})
+	drawn := browsertest.Evaluate[int](t, b, file, `document.querySelectorAll('canvas').length`)
+	require.Equal(t, 2, drawn)
+}
+
+// testTicksOfScriptAreThoseOfPictures: both have the labels that the table says.
+func testTicksOfScriptAreThoseOfPictures(t *testing.T, b *browsertest.Browser) {
+	table, err := os.ReadFile("../chart/testdata/ticks.json")
+	require.NoError(t, err)
+	var cases []struct{ Labels []string }
+	require.NoError(t, json.Unmarshal(table, &cases))
+	script := string(read("script/ticks.js")) + `;` + string(table) + `.map(c => ticks(c.low, c.high, 8, c).map(t => t.label).filter(Boolean))`
+	file := fileOf(t)
+	for i, got := range browsertest.Evaluate[[][]string](t, b, file, script) {
+		require.Equal(t, cases[i].Labels, got, "case %d", i)
+	}
+}

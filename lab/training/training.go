@@ -1,0 +1,149 @@
+// Package training trains the small models of the experiments of octavo lab.
+package training
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"github.com/octavo-fp8/octavo/internal/trial"
+	"github.com/octavo-fp8/octavo/lab"
+	"github.com/octavo-fp8/octavo/lab/statistics"
+	"github.com/octavo-fp8/octavo/nn"
+	"github.com/octavo-fp8/octavo/optim"
+	"github.com/octavo-fp8/octavo/train"
+)
+
+// Setup is what is trained on, how and for how long: the same for all runs that are
+// compared.
+type Setup struct {
+	Corpus *train.Corpus
+	Steps  int
+	Batch  int // sequences in a step
+	Seq    int // bytes in a sequence
+	Rate   float64
+	Judged int // held-out batches
+}
+
+// NewSetup returns a setup on the text of o. Its seed decides which windows of the
+// text a step sees.
+func NewSetup(o lab.Options, seed uint64, s Setup) (Setup, error) {
+	var err error
+	if s.Corpus, err = train.NewCorpus(o.Text.Data, s.Judged*s.Batch*s.Seq+1, seed); err != nil {
+		return s, fmt.Errorf("%s has %d bytes, which is too short for %d held-out batches of %d x %d: name a longer one with --text",
+			o.Text.Source, o.Text.Bytes, s.Judged, s.Batch, s.Seq)
+	}
+	return s, nil
+}
+
+// Schedule returns the learning rates: warm-up, then a cosine down to a tenth.
+func (s Setup) Schedule() optim.Schedule {
+	return optim.Schedule{Peak: s.Rate, Final: 0.1, Warmup: max(s.Steps/10, 1), Steps: s.Steps}
+}
+
+// Llama returns a byte-level model: four heads, an MLP of 8/3 of the width.
+func Llama(dim, layers, context int) nn.Config {
+	return nn.Config{Vocab: 256, Dim: dim, Layers: layers, Heads: 4, Hidden: (8*dim/3 + 7) / 8 * 8, Context: context}
+}
+
+// Job is a model in training under a setup.
+type Job struct {
+	Name   string
+	Config nn.Config // Workers are set by All
+	Seed   uint64    // of the first weights
+	Setup  Setup
+
+	Moments optim.Moments // of the optimizer
+}
+
+// Curve is what comes of a job.
+type Curve struct {
+	Losses  []float64 // of each step's batch, before it
+	HeldOut float64   // mean loss on the held-out text, after the last step
+	Params  int
+
+	Activations nn.ActivationBytes // kept for the backward pass
+	MomentBytes int
+}
+
+// Last returns the mean loss of the last tenth of the steps.
+func (c Curve) Last() float64 { return statistics.Mean(c.Losses[len(c.Losses)-(len(c.Losses)+9)/10:]) }
+
+// All does all jobs side by side. Each step of each job is a step of the progress.
+// Results do not depend on what runs beside them.
+func All(ctx context.Context, o lab.Options, p *lab.Steps, jobs []Job) ([]Curve, error) {
+	curves := make([]Curve, len(jobs))
+	err := SideBySide(ctx, o, len(jobs), func(ctx context.Context, i, workers int) (err error) {
+		jobs[i].Config.Workers = workers
+		if curves[i], err = jobs[i].do(ctx, p); err != nil {
+			return fmt.Errorf("%s: %w", jobs[i].Name, err)
+		}
+		return nil
+	})
+	return curves, err
+}
+
+// Work returns how much All will do, in the units of the steps of its progress.
+func Work(jobs []Job) (all int64) {
+	for _, j := range jobs {
+		all += int64(j.Setup.Steps)*j.stepWork() + j.judgeWork()
+	}
+	return all
+}
+
+// forwardWork is about what a forward pass over a batch takes: it grows with the values
+// that each token is multiplied by.
+func (j Job) forwardWork() int64 {
+	c := j.Config
+	values := c.Layers*c.Dim*(4*c.Dim+3*c.Hidden) + c.Vocab*c.Dim
+	return int64(values) * int64(j.Setup.Batch*j.Setup.Seq)
+}
+
+// stepWork is that of a step: its backward pass takes two times the forward pass.
+func (j Job) stepWork() int64 { return 3 * j.forwardWork() }
+
+// judgeWork is that of the held-out loss.
+func (j Job) judgeWork() int64 { return int64(j.Setup.Judged) * j.forwardWork() }
+
+func (j Job) do(ctx context.Context, p *lab.Steps) (Curve, error) {
+	run, err := trial.New(j.Name, j.Config, j.Seed)
+	if err != nil {
+		return Curve{}, err
+	}
+	run.Optimizer.Moments = j.Moments
+	c := Curve{Params: run.Params()}
+	schedule := j.Setup.Schedule()
+	for step := range j.Setup.Steps {
+		f, err := j.Setup.Step(ctx, run, step, schedule.At(step))
+		if err != nil {
+			return c, err
+		}
+		c.Losses = append(c.Losses, f.Loss)
+		if err := p.Done(ctx, j.Name, j.stepWork()); err != nil {
+			return c, err
+		}
+	}
+	c.Activations, c.MomentBytes = run.Model.ActivationBytes(), run.Optimizer.MomentBytes()
+	if c.HeldOut, err = run.HeldOut(ctx, j.Setup.Corpus, j.Setup.Judged, j.Setup.Batch, j.Setup.Seq); err != nil {
+		return c, err
+	}
+	return c, p.Done(ctx, j.Name, j.judgeWork())
+}
+
+// AtMostUniform returns a loss in nats, and at most that of a uniform guess among so many
+// tokens: what a model that diverged is worth, whose loss may be no number.
+func AtMostUniform(loss float64, vocab int) float64 {
+	if uniform := math.Log(float64(vocab)); !(loss < uniform) {
+		return uniform
+	}
+	return loss
+}
+
+// Step trains a run on the batch of a step.
+func (s Setup) Step(ctx context.Context, run *trial.Run, step int, rate float64) (trial.Figures, error) {
+	tokens, targets, err := s.Corpus.Batch(step, s.Batch, s.Seq)
+	if err != nil {
+		return trial.Figures{}, err
+	}
+	return run.Step(ctx, tokens, targets, s.Batch, s.Seq, rate)
+}

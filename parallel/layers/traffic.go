@@ -1,0 +1,67 @@
+package layers
+
+import (
+	"maps"
+	"slices"
+)
+
+// Volume is how much was sent.
+type Volume struct{ Messages, Bytes int64 }
+
+// Traffic is what each rank has sent, by the name of the [Wire]; amaxes that are shared
+// are "amax", and the norm of gradients "norm".
+type Traffic []map[string]Volume
+
+// newTraffic returns that of so many ranks.
+func newTraffic(ranks int) Traffic {
+	t := make(Traffic, ranks)
+	for r := range t {
+		t[r] = map[string]Volume{}
+	}
+	return t
+}
+
+func (t Traffic) count(from int, format string, bytes int64) {
+	v := t[from][format]
+	t[from][format] = Volume{v.Messages + 1, v.Bytes + bytes}
+}
+
+// Add adds other, of as many ranks.
+func (t Traffic) Add(other Traffic) {
+	for r, formats := range other {
+		for name, v := range formats {
+			sum := t[r][name]
+			t[r][name] = Volume{sum.Messages + v.Messages, sum.Bytes + v.Bytes}
+		}
+	}
+}
+
+// Bytes returns what all ranks have sent.
+func (t Traffic) Bytes() (n int64) {
+	for _, v := range t.ByFormat() {
+		n += v.Bytes
+	}
+	return n
+}
+
+// ByFormat returns what all ranks have sent in each format.
+func (t Traffic) ByFormat() map[string]Volume {
+	sum := Traffic{map[string]Volume{}}
+	for _, formats := range t {
+		sum.Add(Traffic{formats})
+	}
+	return sum[0]
+}
+
+// Formats returns the names of formats that were sent, in alphabetical order.
+func (t Traffic) Formats() []string { return slices.Sorted(maps.Keys(t.ByFormat())) }
+
+const amaxFormat = "amax"
+
+// countAmaxes counts the exchange of n amaxes through rank 0.
+func (t Traffic) countAmaxes(n int) {
+	for r := 1; r < len(t); r++ {
+		t.count(r, amaxFormat, 4*int64(n))
+		t.count(0, amaxFormat, 4*int64(n))
+	}
+}

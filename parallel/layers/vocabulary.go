@@ -1,0 +1,278 @@
+package layers
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/octavo-fp8/octavo/internal/elementary"
+	"github.com/octavo-fp8/octavo/nn"
+)
+
+// embedding is an [nn.Embedding] cut by vocabulary: each slice has some rows of the table,
+// and zeros for tokens of others, so that the sum over slices is the row of each token.
+type embedding struct {
+	Slices   Slices          // of the vocabulary; how rows are summed
+	Parts    []*nn.Embedding // the rank's slices; nil where one is empty
+	Sequence bool            // as in [MLP]
+
+	vocab, dim, first int
+	at                [][]int // by part, the tokens that are its own
+}
+
+// newEmbedding returns the slices of an embedding that a rank has, with rows of zeros, named
+// like "model.embed_tokens.slice.3.weight". The error is [ErrInput] or that of
+// [nn.NewEmbedding].
+func newEmbedding(
+	rank, ranks int, name string, vocab, dim int, s Slices, o nn.Options,
+) (*embedding, error) {
+	e := &embedding{Slices: s, vocab: vocab, dim: dim}
+	layer := layerOf(name)
+	e.Slices.Name = layer
+	err := eachSlice(&s, rank, ranks, vocab, func(i, lo, hi int) error {
+		if lo == hi {
+			e.Parts = append(e.Parts, nil)
+			return nil
+		}
+		part, err := nn.NewEmbedding(fmt.Sprintf("%s.slice.%d.weight", layer, i), hi-lo, dim, o)
+		e.Parts = append(e.Parts, part)
+		return err
+	})
+	e.first, _ = s.Of(rank, max(ranks, 1))
+	return e, err
+}
+
+// cuts returns the tables of the rank's slices.
+func (e *embedding) cuts() (cuts []cut) {
+	for k, part := range e.Parts {
+		if part != nil {
+			lo, _ := e.Slices.Range(e.vocab, e.first+k)
+			cuts = append(cuts, newCut(part.Table, lo, 0))
+		}
+	}
+	return cuts
+}
+
+// Load fills the tables from a whole one, [vocab, dim].
+func (e *embedding) Load(table []float32) error {
+	if len(table) != e.vocab*e.dim {
+		return inputError("%q: a table of %d elements is not [%d, %d]",
+			e.Slices.Name, len(table), e.vocab, e.dim)
+	}
+	return loadCuts(e.cuts(), []*nn.Param{{Rows: e.vocab, Cols: e.dim, Value: table}})
+}
+
+// Forward writes the row of each token to y, [len(tokens), dim], or with Sequence those of
+// the rank's tokens.
+func (e *embedding) Forward(r *Rank, y []float32, tokens []int32) error {
+	for i, t := range tokens {
+		if t < 0 || int(t) >= e.vocab {
+			return inputError("tokens[%d] is %d: it must be from 0 to %d", i, t, e.vocab-1)
+		}
+	}
+	e.at = make([][]int, len(e.Parts))
+	s := e.Slices.by(e.Slices.Exchange, e.Sequence, e.dim)
+	return sumLayer(r, s, e.Sequence, y, len(tokens)*e.dim, e.Parts,
+		func(k int, p *nn.Embedding, term []float32) error { return e.look(r, k, p, term, tokens) })
+}
+
+// look writes to term the rows of those tokens that part k has.
+func (e *embedding) look(r *Rank, k int, p *nn.Embedding, term []float32, tokens []int32) error {
+	lo, hi := e.Slices.Range(e.vocab, e.first+k)
+	var own []int32
+	for i, t := range tokens {
+		if int(t) >= lo && int(t) < hi {
+			own, e.at[k] = append(own, t-int32(lo)), append(e.at[k], i)
+		}
+	}
+	rows := make([]float32, len(own)*e.dim)
+	if err := p.Forward(r.ctx, rows, own); err != nil {
+		return err
+	}
+	for n, i := range e.at[k] {
+		copy(term[i*e.dim:(i+1)*e.dim], rows[n*e.dim:])
+	}
+	return nil
+}
+
+// Backward adds dy, [tokens, dim], the same on all ranks, to the gradients of the rows that
+// the last Forward looked up. Nothing is sent.
+func (e *embedding) Backward(r *Rank, dy []float32) error {
+	for k, p := range e.Parts {
+		if p == nil {
+			continue
+		}
+		if k >= len(e.at) {
+			return inputError("%q: Backward without a Forward before it", e.Slices.Name)
+		}
+		var rows []float32
+		for _, i := range e.at[k] {
+			if (i+1)*e.dim > len(dy) {
+				return inputError("%q: a gradient of %d elements has no row %d of %d",
+					e.Slices.Name, len(dy), i, e.dim)
+			}
+			rows = append(rows, dy[i*e.dim:(i+1)*e.dim]...)
+		}
+		if err := p.Backward(r.ctx, rows); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// crossEntropy is an [nn.CrossEntropy] of logits that are cut by vocabulary, as a linear by
+// columns gives them. Of each row ranks exchange the largest logit, which nothing rounds,
+// and the sums over slices of the exponentials and of the target's logit. With one slice
+// its bits are those of nn.CrossEntropy.
+type crossEntropy struct {
+	Slices Slices // of the vocabulary; how both are summed
+	Vocab  int
+
+	logits  [][]float32
+	targets []int32
+	logSums []float32
+	count   int
+}
+
+// Forward returns the loss of logits, of each of the rank's slices [len(targets), its
+// tokens], the same on all ranks. It keeps the logits, which must stay as they are until
+// Backward, and a copy of the targets.
+func (c *crossEntropy) Forward(r *Rank, logits [][]float32, targets []int32) (float32, error) {
+	if err := c.check(r, logits, targets); err != nil {
+		return 0, err
+	}
+	c.logits, c.targets, c.count = logits, append([]int32(nil), targets...), 0
+	rows := len(targets)
+	largest, err := c.largest(r)
+	if err != nil {
+		return 0, err
+	}
+	var terms [][]float32 // of exponentials, and then of targets
+	c.each(r, func(lo, width int, slice []float32) {
+		term := make([]float32, 2*rows)
+		for i, t := range targets {
+			row := slice[i*width : (i+1)*width]
+			term[i] = sumOfExponentials(row, largest[i])
+			if at := int(t) - lo; at >= 0 && at < width {
+				term[rows+i] = row[at]
+			}
+		}
+		terms = append(terms, term)
+	})
+	sums := make([]float32, 2*rows)
+	if err := r.AllReduceSlices(c.Slices, sums, terms); err != nil {
+		return 0, err
+	}
+	c.logSums = resized(c.logSums, rows)
+	var total float64
+	for i, t := range targets {
+		c.logSums[i] = largest[i] + elementary.Log(sums[i])
+		if t != nn.IgnoreIndex {
+			total += float64(c.logSums[i] - sums[rows+i])
+			c.count++
+		}
+	}
+	if c.count == 0 {
+		return 0, nil
+	}
+	return float32(total / float64(c.count)), nil
+}
+
+func (c *crossEntropy) check(r *Rank, logits [][]float32, targets []int32) error {
+	if err := c.Slices.Check(); err != nil {
+		return err
+	}
+	first, end := c.Slices.Of(r.id, r.Ranks())
+	if len(logits) != end-first {
+		return inputError("%q: rank %d has logits of %d slices: want %d",
+			c.Slices.Name, r.id, len(logits), end-first)
+	}
+	for k, l := range logits {
+		if lo, hi := c.Slices.Range(c.Vocab, first+k); len(l) != len(targets)*(hi-lo) {
+			return inputError("%q: %d logits of slice %d are not those of %d targets and tokens %d to %d",
+				c.Slices.Name, len(l), first+k, len(targets), lo, hi)
+		}
+	}
+	for i, t := range targets {
+		if t != nn.IgnoreIndex && (t < 0 || int(t) >= c.Vocab) {
+			return inputError("targets[%d] is %d: it must be from 0 to %d, "+
+				"or %d for one that does not count", i, t, c.Vocab-1, nn.IgnoreIndex)
+		}
+	}
+	return nil
+}
+
+// each calls f for each of the rank's slices: its first token and their number.
+func (c *crossEntropy) each(r *Rank, f func(lo, width int, logits []float32)) {
+	first, _ := c.Slices.Of(r.id, r.Ranks())
+	for k, l := range c.logits {
+		lo, hi := c.Slices.Range(c.Vocab, first+k)
+		f(lo, hi-lo, l)
+	}
+}
+
+// largest returns the largest logit of each row.
+func (c *crossEntropy) largest(r *Rank) ([]float32, error) {
+	all := make([]float64, len(c.targets))
+	for i := range all {
+		all[i] = math.Inf(-1)
+	}
+	c.each(r, func(_, width int, slice []float32) {
+		for i := range all {
+			for _, v := range slice[i*width : (i+1)*width] {
+				all[i] = max(all[i], float64(v))
+			}
+		}
+	})
+	all, err := r.maxima(subject{"largest logits", c.Slices.Name, 0, len(all)}, all)
+	largest := make([]float32, len(all))
+	for i, v := range all {
+		largest[i] = float32(v)
+	}
+	return largest, err
+}
+
+// sumOfExponentials adds up those of row less the largest, in order.
+func sumOfExponentials(row []float32, largest float32) (sum float32) {
+	var part [128]float32
+	for len(row) > 0 {
+		n := min(len(row), len(part))
+		elementary.ExpTo(part[:n], row[:n], largest, 1, 1)
+		for _, v := range part[:n] {
+			sum += v
+		}
+		row = row[n:]
+	}
+	return sum
+}
+
+// Backward writes the gradient of scale times the loss of the last Forward to dLogits, which
+// are like its logits and must not overlap them. Nothing is sent.
+func (c *crossEntropy) Backward(r *Rank, dLogits [][]float32, scale float32) error {
+	if c.logits == nil || len(dLogits) != len(c.logits) {
+		return inputError("%q: gradients of %d slices: want %d, after Forward",
+			c.Slices.Name, len(dLogits), len(c.logits))
+	}
+	for k, d := range dLogits {
+		if len(d) != len(c.logits[k]) {
+			return inputError("%q: a gradient of %d elements is not that of %d logits",
+				c.Slices.Name, len(d), len(c.logits[k]))
+		}
+	}
+	share, k := scale/float32(c.count), 0
+	c.each(r, func(lo, width int, slice []float32) {
+		for i, t := range c.targets {
+			d := dLogits[k][i*width : (i+1)*width]
+			if t == nn.IgnoreIndex {
+				clear(d)
+				continue
+			}
+			elementary.ExpTo(d, slice[i*width:(i+1)*width], c.logSums[i], 1, share)
+			if at := int(t) - lo; at >= 0 && at < width {
+				d[at] -= share
+			}
+		}
+		k++
+	})
+	c.logits = nil
+	return nil
+}
