@@ -5,6 +5,8 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"runtime"
+	"sync"
 
 	"github.com/octavo-fp8/octavo/internal/trial"
 	"github.com/octavo-fp8/octavo/lab"
@@ -146,4 +148,96 @@ func (s Setup) Step(ctx context.Context, run *trial.Run, step int, rate float64)
 		return trial.Figures{}, err
 	}
 	return run.Step(ctx, tokens, targets, s.Batch, s.Seq, rate)
+}
+
+// Arithmetic is a way to multiply in linear layers.
+type Arithmetic struct {
+	Name string
+	Use  func(*nn.Config)
+}
+
+// FP32 multiplies as the model is.
+func FP32() Arithmetic { return Arithmetic{"FP32", func(*nn.Config) {}} }
+
+// BF16 rounds operands and results.
+func BF16() Arithmetic {
+	return Arithmetic{"BF16", func(c *nn.Config) {
+		r := nn.DefaultRounding(nn.NarrowBF16)
+		c.Rounding = &r
+	}}
+}
+
+// FP8 multiplies under the default recipes.
+func FP8() Arithmetic {
+	return Arithmetic{"FP8", func(c *nn.Config) {
+		recipes := nn.DefaultFP8()
+		c.FP8 = &recipes
+	}}
+}
+
+// SmallContext is the length of the sequences that SmallLlama is trained on.
+const SmallContext = 128
+
+// SmallLlama is the byte-level model of the experiments: half a million values in
+// two layers, wide enough for blocks of 128 to be several in a tensor. Its linear
+// layers multiply under recipes, or in FP32 if they are nil.
+func SmallLlama(o lab.Options, recipes *nn.FP8) nn.Config {
+	c := Llama(128, 2, SmallContext)
+	c.Workers, c.FP8 = o.Workers, recipes
+	return c
+}
+
+// Corpus returns the text of o, all of it to train on.
+func Corpus(o lab.Options) (*train.Corpus, error) {
+	if len(o.Text.Data) < 2*SmallContext {
+		return nil, fmt.Errorf("%s has %d bytes, which is too short to train on %d at a time: name a longer one with --text",
+			o.Text.Source, o.Text.Bytes, SmallContext)
+	}
+	return train.NewCorpus(o.Text.Data, 0, o.Seed)
+}
+
+// Shards cuts the batch of a step into those of ranks, [batch, seq] each.
+func Shards(c *train.Corpus, step, ranks, batch, seq int) (all []train.Shard, err error) {
+	tokens, targets, err := c.Batch(step, ranks*batch, seq)
+	if err != nil {
+		return nil, err
+	}
+	for n := batch * seq; len(tokens) > 0; tokens, targets = tokens[n:], targets[n:] {
+		all = append(all, train.Shard{Tokens: tokens[:n], Targets: targets[:n]})
+	}
+	return all, nil
+}
+
+// Schedule is the learning rate of the experiments over a number of steps.
+func Schedule(steps int) optim.Schedule { return Setup{Steps: steps, Rate: 1e-3}.Schedule() }
+
+// SideBySide calls do for each index below n, as many at once as there are
+// processors, which the calls share: many runs of one goroutine are faster than one
+// run of many. The first error, or the end of ctx, ends the context of all others.
+func SideBySide(ctx context.Context, o lab.Options, n int, do func(ctx context.Context, index, workers int) error) error {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	processors := o.Workers
+	if processors == 0 {
+		processors = runtime.GOMAXPROCS(0)
+	}
+	next := make(chan int, n)
+	for i := range n {
+		next <- i
+	}
+	close(next)
+	var wait sync.WaitGroup
+	side := min(processors, n)
+	for range side {
+		wait.Go(func() {
+			for i := range next {
+				if err := do(ctx, i, processors/side); err != nil {
+					stop(err)
+					return
+				}
+			}
+		})
+	}
+	wait.Wait()
+	return context.Cause(ctx)
 }
