@@ -67,6 +67,28 @@ func Fill[R any](t Table, rows []R, columns ...Column[R]) Table {
 	return t
 }
 
+// Lines returns the table with a line for each row, whose cells are those of its columns.
+func Lines[R any](t Table, rows []R, cells func(R) []any) Table {
+	for _, r := range rows {
+		t.Add(cells(r)...)
+	}
+	return t
+}
+
+// LinesOf is Lines with a line for each row of each sample.
+func LinesOf[S, R any](t Table, samples []S, rows func(S) []R, cells func(S, R) []any) Table {
+	for _, of := range samples {
+		t = Lines(t, rows(of), func(r R) []any { return cells(of, r) })
+	}
+	return t
+}
+
+// Write returns the table with what is added to it.
+func Write(t Table, add func(t *Table)) Table {
+	add(&t)
+	return t
+}
+
 // Places returns 0 to n-1: rows that are about places in a list.
 func Places(n int) []int {
 	all := make([]int, n)
@@ -78,6 +100,13 @@ func Places(n int) []int {
 
 // Plot is a chart that is made point by point.
 type Plot struct{ chart.Chart }
+
+// Draw returns the chart with what is added to it.
+func Draw(c chart.Chart, add func(p *Plot)) chart.Chart {
+	p := Plot{c}
+	add(&p)
+	return p.Chart
+}
 
 // Add adds a point to the series of the same name, which it begins if there is none. X is a
 // number, or the label of a place; Y is the mean of values, one a seed.
@@ -137,6 +166,16 @@ type Curve struct {
 
 // Curves are those of some seeds, each with the same arms.
 type Curves []Curve
+
+// CurvesOf returns the curves of samples, one of each run.
+func CurvesOf[S, R any](samples []S, runs func(S) []R, curve func(S, R) Curve) (all Curves) {
+	for _, of := range samples {
+		for _, r := range runs(of) {
+			all = append(all, curve(of, r))
+		}
+	}
+	return all
+}
 
 // Table returns all values, too many for a page. Columns are of the seed, the arm, the step and
 // the value.

@@ -12,11 +12,19 @@ import (
 func Mean(values []float64) float64 { return stat.Mean(values, nil) }
 
 // Each returns a figure of each sample, such as one of each seed.
-func Each[S any](samples []S, figure func(S) float64) (values []float64) {
+func Each[S, V any](samples []S, figure func(S) V) (values []V) {
 	for _, s := range samples {
 		values = append(values, figure(s))
 	}
 	return values
+}
+
+// Most returns the largest figure of the samples, at least 0.
+func Most[S any](samples []S, figure func(S) float64) (most float64) {
+	for _, s := range samples {
+		most = max(most, figure(s))
+	}
+	return most
 }
 
 // Spread returns the standard deviation of values, and that of their mean if they

@@ -14,6 +14,7 @@ import (
 	"github.com/octavo-fp8/octavo/lab"
 	"github.com/octavo-fp8/octavo/lab/declaration"
 	"github.com/octavo-fp8/octavo/lab/report"
+	"github.com/octavo-fp8/octavo/lab/statistics"
 	"github.com/octavo-fp8/octavo/lab/training"
 	"github.com/octavo-fp8/octavo/oracle/flash"
 	"github.com/octavo-fp8/octavo/scaling"
@@ -116,12 +117,7 @@ func do(ctx context.Context, p *lab.Steps, jobs []job) error {
 }
 
 // by returns a figure of each draw.
-func (s *study) by(figure func(d *study) float64) (values []float64) {
-	for _, d := range s.draws {
-		values = append(values, figure(d))
-	}
-	return values
-}
+func (s *study) by(figure func(d *study) float64) []float64 { return statistics.Each(s.draws, figure) }
 
 // average makes what came of random operands the means over the draws.
 func (s *study) average() {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/octavo-fp8/octavo/attention"
 	"github.com/octavo-fp8/octavo/fp8"
@@ -51,9 +52,8 @@ type spread struct {
 func (s *study) spreadJobs() []job {
 	rows, keys := lab.Pick(s.o, 128, 128, 16), lab.Pick(s.o, 8192, 8192, 1024)
 	const dim = 128
-	var jobs []job
-	for _, of := range deviations {
-		jobs = append(jobs, job{fmt.Sprintf("scores of spread %v", of), rows * keys * 2 * dim * (1 + len(lifts())), func(ctx context.Context) error {
+	return statistics.Each(deviations, func(of float64) job {
+		return job{fmt.Sprintf("scores of spread %v", of), rows * keys * 2 * dim * (1 + len(lifts())), func(ctx context.Context) error {
 			next := generator(s.o.Seed, forSpreads)
 			a := random(rows, keys, dim, dim, func() float64 { return max(-3, min(3, next.NormFloat64())) })
 			scale := of / math.Sqrt(dim)
@@ -67,19 +67,14 @@ func (s *study) spreadJobs() []job {
 				s.spreads = append(s.spreads, spread{of, l, deviationOf(got.Out, exact).relative, float64(got.Saturated) / float64(rows*keys)})
 			}
 			return nil
-		}})
-	}
-	return jobs
+		}}
+	})
 }
 
 // errorsOf returns the errors of a lift, by spread.
-func (s *study) errorsOf(l lift) (errors []float64) {
-	for _, x := range s.spreads {
-		if x.lift == l {
-			errors = append(errors, x.relative)
-		}
-	}
-	return errors
+func (s *study) errorsOf(l lift) []float64 {
+	of := slices.DeleteFunc(slices.Clone(s.spreads), func(x spread) bool { return x.lift != l })
+	return statistics.Each(of, func(x spread) float64 { return x.relative })
 }
 
 const (
@@ -177,13 +172,8 @@ func bfloat16s(values []float32, tokens int) attention.Operand {
 }
 
 // flushOf returns what came out for one S, by delta.
-func (s *study) flushOf(factor float64) (of []flush) {
-	for _, f := range s.flushes {
-		if f.factor == factor {
-			of = append(of, f)
-		}
-	}
-	return of
+func (s *study) flushOf(factor float64) []flush {
+	return slices.DeleteFunc(slices.Clone(s.flushes), func(f flush) bool { return f.factor != factor })
 }
 
 // half returns the delta at which half of P vanishes, between two in proportion.
@@ -278,12 +268,9 @@ func (s *study) growthJobs() []job {
 
 // growthOf returns the deviation of an adder at a length.
 func (s *study) growthOf(values string, keys, adder int) deviation {
-	for _, g := range s.growths {
-		if g.values == values && g.keys == keys && g.adder == adder {
-			return g.deviation
-		}
-	}
-	return deviation{math.NaN(), math.NaN(), math.NaN()}
+	return s.growths[slices.IndexFunc(s.growths, func(g growth) bool {
+		return g.values == values && g.keys == keys && g.adder == adder
+	})].deviation
 }
 
 // The recipes of FlashAttention-3's table, by their places in fa3Recipes.
@@ -337,10 +324,9 @@ func outliers(next *rand.Rand) func() float64 {
 func (s *study) rotationJobs() []job {
 	rows := lab.Pick(s.o, 128, 128, 16)
 	recipes := fa3Recipes()
-	var jobs []job
-	for _, size := range s.rotationSizes() {
+	return statistics.Each(s.rotationSizes(), func(size [2]int) job {
 		dim, keys := size[0], size[1]
-		jobs = append(jobs, job{fmt.Sprintf("outliers, %d keys of %d", keys, dim), (1 + len(recipes)) * rows * keys * 2 * dim, func(ctx context.Context) error {
+		return job{fmt.Sprintf("outliers, %d keys of %d", keys, dim), (1 + len(recipes)) * rows * keys * 2 * dim, func(ctx context.Context) error {
 			a := random(rows, keys, dim, dim, outliers(generator(s.o.Seed, forRotations)))
 			scale := 1 / math.Sqrt(float64(dim))
 			exact := a.exact(scale, attention.Mask{}, s.o.Workers)
@@ -352,9 +338,8 @@ func (s *study) rotationJobs() []job {
 				s.rotations = append(s.rotations, rotation{dim: dim, keys: keys, recipe: i, roots: []float64{d.root}})
 			}
 			return nil
-		}})
-	}
-	return jobs
+		}}
+	})
 }
 
 // compared returns the error at the size that is compared with the paper.
@@ -380,9 +365,8 @@ func (s *study) smoothingJobs() []job {
 	rows, keys := lab.Pick(s.o, 64, 64, 8), lab.Pick(s.o, 2048, 2048, 256)
 	const dim = 128
 	scale := 1 / math.Sqrt(dim)
-	var jobs []job
-	for _, bias := range biases {
-		jobs = append(jobs, job{fmt.Sprintf("K with a bias of %v", bias), 4 * rows * keys * 2 * dim, func(ctx context.Context) error {
+	return statistics.Each(biases, func(bias float64) job {
+		return job{fmt.Sprintf("K with a bias of %v", bias), 4 * rows * keys * 2 * dim, func(ctx context.Context) error {
 			a := random(rows, keys, dim, dim, generator(s.o.Seed, forSmoothing).NormFloat64)
 			addBias(a, bias)
 			exact := a.exact(scale, attention.Mask{}, s.o.Workers)
@@ -403,9 +387,8 @@ func (s *study) smoothingJobs() []job {
 			}
 			s.smoothing = append(s.smoothing, found)
 			return nil
-		}})
-	}
-	return jobs
+		}}
+	})
 }
 
 // addBias adds a bias, of alternating sign, to the first channels of K.
@@ -418,14 +401,7 @@ func addBias(a *operands, bias float64) {
 }
 
 // smoothedAt returns the errors at a bias.
-func (s *study) smoothedAt(bias float64) smoothed {
-	for _, x := range s.smoothing {
-		if x.bias == bias {
-			return x
-		}
-	}
-	return smoothed{bias, math.NaN(), math.NaN(), math.NaN()}
-}
+func (s *study) smoothedAt(bias float64) smoothed { return s.smoothing[slices.Index(biases, bias)] }
 
 // Kinds of operands for which scales are compared.
 const (
@@ -457,9 +433,8 @@ func (s *study) scaleJobs() []job {
 	rows, keys := lab.Pick(s.o, 64, 64, 8), lab.Pick(s.o, 2048, 2048, 256)
 	const dim = 128
 	scale := 1 / math.Sqrt(dim)
-	var jobs []job
-	for _, kind := range kinds() {
-		jobs = append(jobs, job{"scales, " + kind, 4 * rows * keys * 2 * dim, func(ctx context.Context) error {
+	return statistics.Each(kinds(), func(kind string) job {
+		return job{"scales, " + kind, 4 * rows * keys * 2 * dim, func(ctx context.Context) error {
 			next := generator(s.o.Seed, forScales)
 			draw := next.NormFloat64
 			if kind == outlierKind {
@@ -476,9 +451,8 @@ func (s *study) scaleJobs() []job {
 				s.scales = append(s.scales, scaled{kind, r.name, d.relative})
 			}
 			return nil
-		}})
-	}
-	return jobs
+		}}
+	})
 }
 
 // enlarge makes tokens larger, as the kind has it, and returns what is masked.
@@ -510,10 +484,5 @@ func multiply(x []float32, factor float32) {
 
 // scaledBy returns the error of a kind under scales of a granularity.
 func (s *study) scaledBy(kind, of string) float64 {
-	for _, x := range s.scales {
-		if x.kind == kind && x.of == of {
-			return x.relative
-		}
-	}
-	return math.NaN()
+	return s.scales[slices.IndexFunc(s.scales, func(x scaled) bool { return x.kind == kind && x.of == of })].relative
 }

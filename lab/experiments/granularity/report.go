@@ -276,19 +276,57 @@ func (g *study) recipeFindings(goals []report.Goal) []report.Finding {
 }
 
 func (g *study) tables() []report.Table {
-	return []report.Table{g.schemeTable(), g.ratioTable(), g.profileTable(), g.amaxTable(), g.recipeTable(), g.amaxSteps(), g.schemeSteps()}
-}
-
-func (g *study) schemeTable() report.Table {
-	t := report.Table{
-		Name:    "scales",
-		Title:   "Scales just in time and from the past, max/amax in E4M3, all steps measured",
-		Columns: []string{"operand", "scale", "saturated %", "blocks with saturated values %", "nonzero values flushed %", "SQNR dB"},
+	return []report.Table{
+		report.Write(report.Table{
+			Name:    "scales",
+			Title:   "Scales just in time and from the past, max/amax in E4M3, all steps measured",
+			Columns: []string{"operand", "scale", "saturated %", "blocks with saturated values %", "nonzero values flushed %", "SQNR dB"},
+		}, func(t *report.Table) {
+			for _, k := range g.tracks {
+				t.Add(shortName(k.of.name), k.scheme.name, 100*k.saturatedShare(), 100*k.saturatedBlocks(), 100*k.flushedShare(), k.sqnr())
+			}
+		}),
+		g.ratioTable(),
+		g.profileTable(),
+		report.Write(report.Table{
+			Name:  "amax",
+			Title: "Amax of every operand over training: by tensor, and of its blocks",
+			Columns: []string{"operand", "blocks", "first step", "last", "least", "most", "blocks' range, binades",
+				"all zero %", "below 1e-4 %", "subnormal under the tensor's scale %", "flushed under it %"},
+		}, func(t *report.Table) {
+			for _, s := range summarize(g.seen) {
+				t.Add(shortName(s.name), s.blocks, s.first, s.last, s.least, s.most, s.binades, 100*s.zeros, 100*s.clamped, 100*s.subnormals, 100*s.lost)
+			}
+		}),
+		// A line for each tensor, recipe and format.
+		report.Write(report.Table{
+			Name: "recipes", Raw: true,
+			Columns: []string{"tensor", "profile", "block", "format", "SQNR dB", "nonzero values flushed %", "saturated %", "scale bytes a value"},
+		}, func(t *report.Table) {
+			for _, e := range slices.Concat(g.profiles, g.grains) {
+				t.Add(shortName(e.of.name), string(e.recipe.Profile), e.recipe.Block.String(), e.recipe.Format.String(),
+					e.sqnr(), 100*e.flushedShare(), 100*e.saturatedShare(), e.scaleBytes)
+			}
+		}),
+		report.Write(report.Table{
+			Name: "amax-steps", Raw: true,
+			Columns: []string{"step", "operand", "blocks", "all zero", "amax of the tensor", "quantile 0.95 of blocks", "0.5", "0.05", "least above 0"},
+		}, func(t *report.Table) {
+			for _, a := range g.seen {
+				t.Add(a.step, shortName(a.name), a.blocks(), a.zeros, a.ofTensor(), statistics.Quantile(a.sorted, 0.95), statistics.Quantile(a.sorted, 0.5), statistics.Quantile(a.sorted, 0.05), statistics.Quantile(a.sorted, 0))
+			}
+		}),
+		report.Write(report.Table{
+			Name: "scales-steps", Raw: true,
+			Columns: []string{"step", "operand", "scale", "saturated %", "blocks with saturated values %", "nonzero values flushed %", "SQNR dB"},
+		}, func(t *report.Table) {
+			for _, k := range g.tracks {
+				for _, at := range k.points {
+					t.Add(at.step, shortName(k.of.name), k.scheme.name, 100*at.saturatedShare(), 100*at.saturatedBlocks(), 100*at.flushedShare(), at.sqnr())
+				}
+			}
+		}),
 	}
-	for _, k := range g.tracks {
-		t.Add(shortName(k.of.name), k.scheme.name, 100*k.saturatedShare(), 100*k.saturatedBlocks(), 100*k.flushedShare(), k.sqnr())
-	}
-	return t
 }
 
 // ratioQuantiles are the columns of the table of ratios.
@@ -333,78 +371,35 @@ func (g *study) profileTable() report.Table {
 	return report.Fill(report.Table{Name: "profiles", Title: "Every profile's recipe in E4M3 on the same tensors, late in training"}, scaling.ProfilesFor(fp8.E4M3), columns...)
 }
 
-// recipeTable has a line for each tensor, recipe and format.
-func (g *study) recipeTable() report.Table {
-	t := report.Table{
-		Name: "recipes", Raw: true,
-		Columns: []string{"tensor", "profile", "block", "format", "SQNR dB", "nonzero values flushed %", "saturated %", "scale bytes a value"},
-	}
-	for _, e := range slices.Concat(g.profiles, g.grains) {
-		t.Add(shortName(e.of.name), string(e.recipe.Profile), e.recipe.Block.String(), e.recipe.Format.String(),
-			e.sqnr(), 100*e.flushedShare(), 100*e.saturatedShare(), e.scaleBytes)
-	}
-	return t
-}
-
-func (g *study) amaxTable() report.Table {
-	t := report.Table{
-		Name:  "amax",
-		Title: "Amax of every operand over training: by tensor, and of its blocks",
-		Columns: []string{"operand", "blocks", "first step", "last", "least", "most", "blocks' range, binades",
-			"all zero %", "below 1e-4 %", "subnormal under the tensor's scale %", "flushed under it %"},
-	}
-	for _, s := range summarize(g.seen) {
-		t.Add(shortName(s.name), s.blocks, s.first, s.last, s.least, s.most, s.binades, 100*s.zeros, 100*s.clamped, 100*s.subnormals, 100*s.lost)
-	}
-	return t
-}
-
-func (g *study) amaxSteps() report.Table {
-	t := report.Table{
-		Name: "amax-steps", Raw: true,
-		Columns: []string{"step", "operand", "blocks", "all zero", "amax of the tensor", "quantile 0.95 of blocks", "0.5", "0.05", "least above 0"},
-	}
-	for _, a := range g.seen {
-		t.Add(a.step, shortName(a.name), a.blocks(), a.zeros, a.ofTensor(), statistics.Quantile(a.sorted, 0.95), statistics.Quantile(a.sorted, 0.5), statistics.Quantile(a.sorted, 0.05), statistics.Quantile(a.sorted, 0))
-	}
-	return t
-}
-
-func (g *study) schemeSteps() report.Table {
-	t := report.Table{
-		Name: "scales-steps", Raw: true,
-		Columns: []string{"step", "operand", "scale", "saturated %", "blocks with saturated values %", "nonzero values flushed %", "SQNR dB"},
-	}
-	for _, k := range g.tracks {
-		for _, at := range k.points {
-			t.Add(at.step, shortName(k.of.name), k.scheme.name, 100*at.saturatedShare(), 100*at.saturatedBlocks(), 100*at.flushedShare(), at.sqnr())
-		}
-	}
-	return t
-}
-
 func (g *study) charts() []chart.Chart {
 	product, gradient := g.operand(compared[0]), g.operand(compared[2])
 	return []chart.Chart{
-		g.amaxChart(),
-		g.blockChart(product), g.blockChart(gradient),
-		g.ratioChart(),
+		report.Draw(chart.Chart{Title: "Amax per tensor", X: "step", Y: "amax", LogY: true}, func(p *report.Plot) {
+			for _, o := range g.operands {
+				for _, a := range g.watchedOf(o) {
+					p.Add(operandSeries(o), a.step, a.ofTensor())
+				}
+			}
+		}),
+		g.blockChart(product),
+		g.blockChart(gradient),
+		// How the ratios to the last step are distributed.
+		report.Draw(chart.Chart{Title: "A block's amax over that of the last step", X: "percent of blocks below", Y: "ratio", LogY: true,
+			Lines: []chart.Reference{{Name: "room of the scale", Value: roomInE4M3}}}, func(p *report.Plot) {
+			for _, o := range g.operands {
+				sorted := slices.Sorted(slices.Values(g.track(o, blockLast).ratios))
+				for percent := 1.0; percent <= 99; percent++ {
+					p.Add(operandSeries(o), percent, statistics.Quantile(sorted, percent/100))
+				}
+			}
+		}),
 		g.schemeChart("SQNR by when the scale is known", "dB", outcome.sqnr),
 		g.schemeChart("Values that saturate", "percent", func(o outcome) float64 { return 100 * o.saturatedShare() }),
-		g.overTraining(product), g.overTraining(gradient),
+		g.overTraining(product),
+		g.overTraining(gradient),
 		g.grainChart("SQNR by granularity, max/amax in E4M3", "dB", outcome.sqnr),
 		g.grainChart("Nonzero values that become 0, by granularity", "percent", func(o outcome) float64 { return 100 * o.flushedShare() }),
 	}
-}
-
-func (g *study) amaxChart() chart.Chart {
-	p := report.Plot{Chart: chart.Chart{Title: "Amax per tensor", X: "step", Y: "amax", LogY: true}}
-	for _, o := range g.operands {
-		for _, a := range g.watchedOf(o) {
-			p.Add(operandSeries(o), a.step, a.ofTensor())
-		}
-	}
-	return p.Chart
 }
 
 // watchedOf are the amaxes of the blocks of an operand, step by step.
@@ -418,19 +413,6 @@ func (g *study) blockChart(o *operand) chart.Chart {
 	for _, a := range g.watchedOf(o) {
 		for i, name := range []string{"largest: the tensor's", "95 %", "median", "5 %", "smallest above 0"} {
 			p.Add(chart.Series{Name: name}, a.step, statistics.Quantile(a.sorted, []float64{1, 0.95, 0.5, 0.05, 0}[i]))
-		}
-	}
-	return p.Chart
-}
-
-// ratioChart shows how the ratios to the last step are distributed.
-func (g *study) ratioChart() chart.Chart {
-	p := report.Plot{Chart: chart.Chart{Title: "A block's amax over that of the last step", X: "percent of blocks below", Y: "ratio", LogY: true,
-		Lines: []chart.Reference{{Name: "room of the scale", Value: roomInE4M3}}}}
-	for _, o := range g.operands {
-		sorted := slices.Sorted(slices.Values(g.track(o, blockLast).ratios))
-		for percent := 1.0; percent <= 99; percent++ {
-			p.Add(operandSeries(o), percent, statistics.Quantile(sorted, percent/100))
 		}
 	}
 	return p.Chart

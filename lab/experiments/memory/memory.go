@@ -104,7 +104,13 @@ func newReport(curves []training.Curve, setup training.Setup, seed uint64) *repo
 			"The residual stream, queries, keys, values and logits stay in FP32 here; large models keep them in BF16, and their vocabulary weighs less.",
 			"What is published is that training hardly notices, of models of billions of parameters; the margins are ours.",
 		},
-		Charts: []chart.Chart{r.chart()},
+		Charts: []chart.Chart{
+			report.Draw(chart.Chart{Title: "Training loss above that of all FP32: mean over seeds", X: "step", Y: "percent", Zero: true, Smooth: true}, func(p *report.Plot) {
+				for _, e := range economies()[1:] {
+					p.AddCurves(r.losses(0).Above(e.name, economies()[0].name), chart.Series{Name: e.name, Dashed: e.name == "activations FP8"})
+				}
+			}),
+		},
 		Tables: []report.Table{r.table(setup.Batch * setup.Seq), r.lossTable(seed), r.losses(seed).Table("curves", "seed", "kept", "step", "loss")},
 	}
 }
@@ -200,12 +206,4 @@ func (r results) losses(seed uint64) (all report.Curves) {
 		}
 	}
 	return all
-}
-
-func (r results) chart() chart.Chart {
-	p := report.Plot{Chart: chart.Chart{Title: "Training loss above that of all FP32: mean over seeds", X: "step", Y: "percent", Zero: true, Smooth: true}}
-	for _, e := range economies()[1:] {
-		p.AddCurves(r.losses(0).Above(e.name, economies()[0].name), chart.Series{Name: e.name, Dashed: e.name == "activations FP8"})
-	}
-	return p.Chart
 }

@@ -269,12 +269,149 @@ func (r *results) judged() map[string][]float64 {
 func (r *results) report() *report.Report {
 	out := &report.Report{
 		Charts: []chart.Chart{
-			r.gapChart(), r.seedChart(), r.variationChart(), r.loadChart(), r.amaxChart(),
-			r.saturatedChart(), r.flushedChart(), r.changedChart(), r.gradientChart(),
+			// Of the training loss as gaps: the losses themselves lie on each other.
+			report.Draw(chart.Chart{
+				Title: "Training loss above that of BF16 on the same batch, mean of the seeds",
+				X:     "step", Y: "percent", Zero: true, Smooth: true,
+			}, func(p *report.Plot) {
+				for _, i := range charted {
+					a := arms()[i]
+					p.AddCurves(r.curves().Above(a.name, arms()[bf16Arm].name), chart.Series{Name: a.name, Dashed: a.control})
+				}
+			}),
+			// The gaps of the seeds, and behind them their mean and its standard error.
+			report.Draw(chart.Chart{
+				Title: "Training loss of the last two thirds of the steps above that of BF16, by seed; at the end the " +
+					"mean and its standard error",
+				X: "seed", Y: "percent", Zero: true,
+			}, func(p *report.Plot) {
+				for _, i := range charted {
+					s, gaps := chart.Series{Name: arms()[i].name, Mark: chart.Dots}, r.gap(i)
+					for j, f := range r.seeds {
+						p.Add(s, f.seed, gaps[j])
+					}
+					p.AddMean(s, "mean", gaps...)
+				}
+			}),
+			// How uneven loads are, step by step.
+			report.Draw(chart.Chart{
+				Title: "Loads of a step: standard deviation over the mean, mean of layers and seeds",
+				X:     "step", Y: "coefficient of variation", Zero: true, Smooth: true,
+			}, func(p *report.Plot) {
+				for _, i := range []int{bf16Arm, fp8Arm, deepSeekArm, mxfp8Arm, unbalancedArm} {
+					for step := range r.study.steps {
+						p.Add(chart.Series{Name: arms()[i].name}, step, r.of(func(f found) float64 {
+							return r.overMixtures(func(m int) float64 { return variation(f.arms[i].loads[step][m]) })
+						})...)
+					}
+				}
+			}),
+			r.loadChart(),
+			r.amaxChart(),
+			// By operand what saturates under delayed scales.
+			report.Draw(chart.Chart{
+				Title: "Values that saturate in the experts under delayed scales, mean of layers and seeds",
+				X:     "step", Y: "of a million", Zero: true,
+			}, func(p *report.Plot) {
+				for o, of := range operands() {
+					for _, shared := range []bool{false, true} {
+						s := chart.Series{Name: of.what, Color: chart.Key(of.what), Dashed: shared}
+						if shared {
+							s.Name += ", shared expert"
+						}
+						for step := 1; step < r.study.steps; step++ { // at first scales are of nothing yet
+							if r.study.listens(step) {
+								p.Add(s, step, r.of(func(f found) float64 { return r.saturatedAt(f, o, step, shared) })...)
+							}
+						}
+					}
+				}
+			}),
+			// What scales that experts share flush.
+			report.Draw(chart.Chart{
+				Title: "Values that become 0 in E4M3, by what shares a scale, after FP8's training; mean of seeds",
+				Y:     "of a thousand", Zero: true,
+			}, func(p *report.Plot) {
+				for _, s := range sharings() {
+					p.Add(chart.Series{Name: shareWays[s.way], Mark: chart.Bars}, operands()[s.operand].what,
+						r.flushed(s.operand, ofAll(s.way))...)
+				}
+			}),
+			// By layer which choices change.
+			report.Draw(chart.Chart{
+				Title: "Choices that are not FP32's at the same weights, by layer, mean of the seeds",
+				X:     "layer", Y: "percent", LogY: true,
+			}, func(p *report.Plot) {
+				for i, a := range compared() {
+					if i == blocksThere { // whose forward pass is FP8's
+						continue
+					}
+					for m := range r.study.mixtures() {
+						p.Add(chart.Series{Name: a.name, Mark: chart.Joined, Dashed: a.control},
+							fmt.Sprint(r.study.config().Dense+m), r.changed(i, m)...)
+					}
+				}
+			}),
+			// The error of gradients by part.
+			report.Draw(chart.Chart{
+				Title: "Error of the gradients of a part's weights against FP32, median of weights, mean of seeds",
+				Y:     "percent of the gradient", LogY: true,
+			}, func(p *report.Plot) {
+				for i, a := range compared() {
+					if i == routerBF16There || i == routerE4M3There {
+						continue
+					}
+					for _, part := range parts {
+						p.Add(chart.Series{Name: a.name, Mark: chart.Joined, Dashed: a.control}, part, r.gradient(i, part)...)
+					}
+				}
+			}),
 		},
 		Tables: []report.Table{
-			r.lossTable(), r.loadTable(), r.expertTable(), r.shareTable(), r.comparedTable(),
-			r.seedTable(), r.curves().Table("curves", "seed", "arm", "step", "loss"), r.loadsTable(), r.heardTable(),
+			r.lossTable(),
+			r.loadTable(),
+			r.expertTable(),
+			r.shareTable(),
+			r.comparedTable(),
+			r.seedTable(),
+			r.curves().Table("curves", "seed", "arm", "step", "loss"),
+			// The loads of the first seed, step by step.
+			report.Write(report.Table{Name: "steps", Raw: true, Columns: []string{"seed", "arm", "layer", "step"}}, func(t *report.Table) {
+				for e := range r.study.experts() {
+					t.Columns = append(t.Columns, fmt.Sprintf("tokens, expert %d", e))
+				}
+				f := r.seeds[0]
+				for i, a := range arms() {
+					for step, loads := range f.arms[i].loads {
+						for m, load := range loads {
+							row := []any{fmt.Sprint(f.seed), a.name, r.study.config().Dense + m, step}
+							for _, n := range load {
+								row = append(row, n)
+							}
+							t.Add(row...)
+						}
+					}
+				}
+			}),
+			// The telemetry of the first seed, step by step.
+			report.Write(report.Table{
+				Name: "telemetry", Raw: true,
+				Columns: []string{
+					"seed", "arm", "step", "operand", "layer", "expert", "amax", "values", "saturated", "flushed",
+				},
+			}, func(t *report.Table) {
+				f := r.seeds[0]
+				for i, a := range arms() {
+					for _, h := range f.arms[i].heard {
+						expert := fmt.Sprint(h.expert)
+						if h.expert == r.study.experts() {
+							expert = "shared"
+						}
+						t.Add(fmt.Sprint(f.seed), a.name, h.step, operands()[h.operand].what,
+							r.study.config().Dense+h.mixture, expert, h.amax, h.elements, h.saturated, h.flushed)
+					}
+				}
+			}),
 		},
 	}
 	values := r.judged()
@@ -282,7 +419,16 @@ func (r *results) report() *report.Report {
 		out.Goals = append(out.Goals, declared().Judge(name, values[name]))
 	}
 	out.Findings = []report.Finding{
-		r.lossFinding(out.Goals), r.loadFinding(out.Goals), r.choiceFinding(out.Goals),
+		// How far the loss is from BF16's.
+		report.NewFinding(fmt.Sprintf("The training loss of the last two thirds of the steps is above that of BF16 by %s in FP8 (in brackets "+
+			"the interval over seeds), by %s under DeepSeek-V3's recipe, by %s in MXFP8, by %s under delayed "+
+			"scales, and by %s in BF16 with a rate that is lower by a fifth. Without biases that balance "+
+			"experts BF16 itself is off by %s. As declared: %s.",
+			percent(r.gap(fp8Arm)), percent(r.gap(deepSeekArm)), percent(r.gap(mxfp8Arm)),
+			percent(r.gap(delayedArm)), percent(r.gap(slowerArm)), percent(r.gap(unbalancedArm)),
+			report.Outcomes(out.Goals, "loss-fp8", "loss-deepseek-v3", "loss-mxfp8", "loss-lower-rate"))),
+		r.loadFinding(out.Goals),
+		r.choiceFinding(out.Goals),
 		r.expertFinding(out.Goals),
 	}
 	out.Limits = r.limits()
@@ -291,17 +437,6 @@ func (r *results) report() *report.Report {
 
 // percent is a mean over seeds with its interval.
 func percent(values []float64) string { return report.Interval(values, "%+.3f", " %") }
-
-// lossFinding says how far the loss is from BF16's.
-func (r *results) lossFinding(goals []report.Goal) report.Finding {
-	return report.NewFinding(fmt.Sprintf("The training loss of the last two thirds of the steps is above that of BF16 by %s in FP8 (in brackets "+
-		"the interval over seeds), by %s under DeepSeek-V3's recipe, by %s in MXFP8, by %s under delayed "+
-		"scales, and by %s in BF16 with a rate that is lower by a fifth. Without biases that balance "+
-		"experts BF16 itself is off by %s. As declared: %s.",
-		percent(r.gap(fp8Arm)), percent(r.gap(deepSeekArm)), percent(r.gap(mxfp8Arm)),
-		percent(r.gap(delayedArm)), percent(r.gap(slowerArm)), percent(r.gap(unbalancedArm)),
-		report.Outcomes(goals, "loss-fp8", "loss-deepseek-v3", "loss-mxfp8", "loss-lower-rate")))
-}
 
 // loadFinding says how tokens are shared out.
 func (r *results) loadFinding(goals []report.Goal) report.Finding {
@@ -366,52 +501,6 @@ func (r *results) limits() []string {
 // charted are the arms whose gaps are drawn.
 var charted = []int{fp8Arm, deepSeekArm, mxfp8Arm, delayedArm, unbalancedArm, slowerArm}
 
-// gapChart is of the training loss as gaps: the losses themselves lie on each other.
-func (r *results) gapChart() chart.Chart {
-	p := report.Plot{Chart: chart.Chart{
-		Title: "Training loss above that of BF16 on the same batch, mean of the seeds",
-		X:     "step", Y: "percent", Zero: true, Smooth: true,
-	}}
-	for _, i := range charted {
-		a := arms()[i]
-		p.AddCurves(r.curves().Above(a.name, arms()[bf16Arm].name), chart.Series{Name: a.name, Dashed: a.control})
-	}
-	return p.Chart
-}
-
-// seedChart shows the gaps of the seeds, and behind them their mean and its standard error.
-func (r *results) seedChart() chart.Chart {
-	p := report.Plot{Chart: chart.Chart{
-		Title: "Training loss of the last two thirds of the steps above that of BF16, by seed; at the end the " +
-			"mean and its standard error",
-		X: "seed", Y: "percent", Zero: true,
-	}}
-	for _, i := range charted {
-		s, gaps := chart.Series{Name: arms()[i].name, Mark: chart.Dots}, r.gap(i)
-		for j, f := range r.seeds {
-			p.Add(s, f.seed, gaps[j])
-		}
-		p.AddMean(s, "mean", gaps...)
-	}
-	return p.Chart
-}
-
-// variationChart shows how uneven loads are, step by step.
-func (r *results) variationChart() chart.Chart {
-	p := report.Plot{Chart: chart.Chart{
-		Title: "Loads of a step: standard deviation over the mean, mean of layers and seeds",
-		X:     "step", Y: "coefficient of variation", Zero: true, Smooth: true,
-	}}
-	for _, i := range []int{bf16Arm, fp8Arm, deepSeekArm, mxfp8Arm, unbalancedArm} {
-		for step := range r.study.steps {
-			p.Add(chart.Series{Name: arms()[i].name}, step, r.of(func(f found) float64 {
-				return r.overMixtures(func(m int) float64 { return variation(f.arms[i].loads[step][m]) })
-			})...)
-		}
-	}
-	return p.Chart
-}
-
 // loadChart shows the loads of the experts of the last layer over steps.
 func (r *results) loadChart() chart.Chart {
 	f, tokens := r.seeds[0], r.study.batch*r.study.seq
@@ -446,28 +535,6 @@ func (r *results) amaxChart() chart.Chart {
 	return p.Chart
 }
 
-// saturatedChart shows by operand what saturates under delayed scales.
-func (r *results) saturatedChart() chart.Chart {
-	p := report.Plot{Chart: chart.Chart{
-		Title: "Values that saturate in the experts under delayed scales, mean of layers and seeds",
-		X:     "step", Y: "of a million", Zero: true,
-	}}
-	for o, of := range operands() {
-		for _, shared := range []bool{false, true} {
-			s := chart.Series{Name: of.what, Color: chart.Key(of.what), Dashed: shared}
-			if shared {
-				s.Name += ", shared expert"
-			}
-			for step := 1; step < r.study.steps; step++ { // at first scales are of nothing yet
-				if r.study.listens(step) {
-					p.Add(s, step, r.of(func(f found) float64 { return r.saturatedAt(f, o, step, shared) })...)
-				}
-			}
-		}
-	}
-	return p.Chart
-}
-
 func (r *results) saturatedAt(f found, operand, step int, shared bool) float64 {
 	var saturated, elements int64
 	for _, h := range f.arms[delayedArm].heard {
@@ -478,54 +545,6 @@ func (r *results) saturatedAt(f found, operand, step int, shared bool) float64 {
 		}
 	}
 	return 1e6 * float64(saturated) / float64(elements)
-}
-
-// flushedChart shows what scales that experts share flush.
-func (r *results) flushedChart() chart.Chart {
-	p := report.Plot{Chart: chart.Chart{
-		Title: "Values that become 0 in E4M3, by what shares a scale, after FP8's training; mean of seeds",
-		Y:     "of a thousand", Zero: true,
-	}}
-	for _, s := range sharings() {
-		p.Add(chart.Series{Name: shareWays[s.way], Mark: chart.Bars}, operands()[s.operand].what,
-			r.flushed(s.operand, ofAll(s.way))...)
-	}
-	return p.Chart
-}
-
-// changedChart shows by layer which choices change.
-func (r *results) changedChart() chart.Chart {
-	p := report.Plot{Chart: chart.Chart{
-		Title: "Choices that are not FP32's at the same weights, by layer, mean of the seeds",
-		X:     "layer", Y: "percent", LogY: true,
-	}}
-	for i, a := range compared() {
-		if i == blocksThere { // whose forward pass is FP8's
-			continue
-		}
-		for m := range r.study.mixtures() {
-			p.Add(chart.Series{Name: a.name, Mark: chart.Joined, Dashed: a.control},
-				fmt.Sprint(r.study.config().Dense+m), r.changed(i, m)...)
-		}
-	}
-	return p.Chart
-}
-
-// gradientChart shows the error of gradients by part.
-func (r *results) gradientChart() chart.Chart {
-	p := report.Plot{Chart: chart.Chart{
-		Title: "Error of the gradients of a part's weights against FP32, median of weights, mean of seeds",
-		Y:     "percent of the gradient", LogY: true,
-	}}
-	for i, a := range compared() {
-		if i == routerBF16There || i == routerE4M3There {
-			continue
-		}
-		for _, part := range parts {
-			p.Add(chart.Series{Name: a.name, Mark: chart.Joined, Dashed: a.control}, part, r.gradient(i, part)...)
-		}
-	}
-	return p.Chart
 }
 
 func (r *results) lossTable() report.Table {
@@ -680,47 +699,4 @@ func (r *results) curves() (all report.Curves) {
 		}
 	}
 	return all
-}
-
-// loadsTable has the loads of the first seed, step by step.
-func (r *results) loadsTable() report.Table {
-	t := report.Table{Name: "steps", Raw: true, Columns: []string{"seed", "arm", "layer", "step"}}
-	for e := range r.study.experts() {
-		t.Columns = append(t.Columns, fmt.Sprintf("tokens, expert %d", e))
-	}
-	f := r.seeds[0]
-	for i, a := range arms() {
-		for step, loads := range f.arms[i].loads {
-			for m, load := range loads {
-				row := []any{fmt.Sprint(f.seed), a.name, r.study.config().Dense + m, step}
-				for _, n := range load {
-					row = append(row, n)
-				}
-				t.Add(row...)
-			}
-		}
-	}
-	return t
-}
-
-// heardTable is the telemetry of the first seed, step by step.
-func (r *results) heardTable() report.Table {
-	t := report.Table{
-		Name: "telemetry", Raw: true,
-		Columns: []string{
-			"seed", "arm", "step", "operand", "layer", "expert", "amax", "values", "saturated", "flushed",
-		},
-	}
-	f := r.seeds[0]
-	for i, a := range arms() {
-		for _, h := range f.arms[i].heard {
-			expert := fmt.Sprint(h.expert)
-			if h.expert == r.study.experts() {
-				expert = "shared"
-			}
-			t.Add(fmt.Sprint(f.seed), a.name, h.step, operands()[h.operand].what,
-				r.study.config().Dense+h.mixture, expert, h.amax, h.elements, h.saturated, h.flushed)
-		}
-	}
-	return t
 }

@@ -123,11 +123,79 @@ func (s *study) report() *report.Report {
 	return &report.Report{
 		Goals: goals,
 		Findings: []report.Finding{
-			s.alignmentFinding(goals), s.growthFinding(goals), s.smoothingFinding(goals),
-			s.blockFinding(goals), s.lossFinding(goals),
+			s.alignmentFinding(goals),
+			report.NewFinding(fmt.Sprintf("In the %d steps in which a late scale stays, the largest |z| comes to %s times what the scale has seen where weights are fine-tuned, and to %s times where training goes on as before. The error of the down projection's output is %s and %s times that of a scale just in time. The first figure is of what was made, and no result: control growth checks that outliers grew as fine-tuning was chosen to make them. As declared: %s.",
+				s.plan.window, times(s.growth(growingOf)), times(s.growth(calmOf)),
+				times(s.ratio(growingOf, plainLate, plainNow)), times(s.ratio(calmOf, plainLate, plainNow)),
+				report.Outcomes(goals, "growth", "stale", "stale-calm"))),
+			s.smoothingFinding(goals),
+			report.NewFinding(fmt.Sprintf("Scales of 1x128 have %s times the error of one scale for the tensor just in time, and %s times where both are late. As declared: %s.",
+				times(s.ratio(growingOf, blocksNow, plainNow)), times(s.ratio(growingOf, blocksLate, plainLate)),
+				report.Outcomes(goals, "blocks-now", "stale-blocks"))),
+			report.NewFinding(fmt.Sprintf("Quantizing the inputs of the same weights under late scales changes the held-out loss by %s, by %s with Smooth-SwiGLU as late, and by %s where only the tensor's scale is; under scales renewed in each step by %s, just in time by %s, and by %s in blocks of 1x128. Runs that are trained so are above FP32 by %s, in each step by %s, and just in time by %s. As declared: %s.",
+				change(s.gaps(plainLate)), change(s.gaps(channelLate)), change(s.gaps(channelFresh)), change(s.gaps(plainEach)), change(s.gaps(plainNow)), change(s.gaps(blocksNow)),
+				change(s.trainedGaps(plainLate)), change(s.trainedGaps(plainEach)), change(s.trainedGaps(plainNow)),
+				report.Outcomes(goals, "loss-late", "loss-each-step", "loss-now", "trained-late", "trained-each-step", "trained-now"))),
 		},
 		Limits: s.limits(),
-		Charts: []chart.Chart{s.alignmentChart(), s.amaxChart(), s.errorChart(), s.gapChart(), s.trainedChart()},
+		Charts: []chart.Chart{
+			// Of means over seeds and layers.
+			report.Draw(chart.Chart{
+				Title: "Branches of a neuron: median |cosine|", X: "step", Y: "|cosine|", Zero: true,
+				Lines: []chart.Reference{{Name: "random directions", Value: cosineAtRandom(s.plan.dim)}},
+			}, func(p *report.Plot) {
+				for _, line := range []struct {
+					name   string
+					of     func(seedFigures) []alignment
+					figure func(alignment) float64
+					dashed bool
+				}{
+					{"largest gains, weight decay", decayedOf, alignment.top, false},
+					{"largest gains, none", freeOf, alignment.top, false},
+					{"all neurons, weight decay", decayedOf, alignment.all, true},
+					{"all neurons, none", freeOf, alignment.all, true},
+				} {
+					for look := range looks + 1 {
+						at := look * s.plan.layers
+						p.Add(chart.Series{Name: line.name, Mark: chart.Joined, Dashed: line.dashed}, line.of(s.seeds[0])[at].step,
+							s.samples(func(f seedFigures) float64 { return meanOf(line.of(f)[at:at+s.plan.layers], line.figure) })...)
+					}
+				}
+			}),
+			// Of geometric means over seeds, of the layer with the largest.
+			report.Draw(chart.Chart{Title: "Largest input of a down projection", X: "step", Y: "|z|", LogY: true,
+				Lines: []chart.Reference{{Name: "late scales stay from here on", Value: float64(s.plan.window), Vertical: true}}}, func(p *report.Plot) {
+				add := func(name string, of func(seedFigures) course) {
+					for step := range 2 * s.plan.window {
+						p.Add(chart.Series{Name: name}, step, factor(s.samples(func(f seedFigures) float64 {
+							return math.Log2(max(0, slices.Max(of(f).amax[step])))
+						})))
+					}
+				}
+				add("fine-tuned", growingOf)
+				add("training as before", calmOf)
+			}),
+			report.Draw(chart.Chart{Title: "Error of the down projection's output, fine-tuned", X: "step", Y: "share of its norm", LogY: true}, func(p *report.Plot) {
+				for i, a := range arms() {
+					for look := range s.seeds[0].growing.arms {
+						p.Add(chart.Series{Name: a.name, Mark: chart.Joined, Dashed: a.smooth}, s.lookedAt(look),
+							factor(s.samples(func(f seedFigures) float64 { return math.Log2(f.growing.arms[look][i].output) })))
+					}
+				}
+			}),
+			// Of losses of the same weights.
+			report.Draw(chart.Chart{Title: "Held-out loss above that of FP32, of the same weights, fine-tuned: mean over seeds", X: "step", Y: "percent", Zero: true}, func(p *report.Plot) {
+				for i, a := range lossArms() {
+					s.addGaps(p, chart.Series{Name: a.name, Mark: chart.Joined, Dashed: a.smooth}, func(f seedFigures) []float64 { return f.growing.under[i] })
+				}
+			}),
+			// Of losses of runs of their own.
+			report.Draw(chart.Chart{Title: "Held-out loss of runs above that of FP32, fine-tuned: mean over seeds", X: "step", Y: "percent", Zero: true}, func(p *report.Plot) {
+				for i, run := range s.seeds[0].runs {
+					s.addGaps(p, chart.Series{Name: run.name, Mark: chart.Joined}, func(f seedFigures) []float64 { return f.runs[i].heldOut })
+				}
+			}),
+		},
 		Tables: s.tables(),
 	}
 }
@@ -203,13 +271,6 @@ func (s *study) alignmentFinding(goals []report.Goal) report.Finding {
 		report.Outcomes(goals, "alignment", "alignment-by-decay", "outlier-by-decay")))
 }
 
-func (s *study) growthFinding(goals []report.Goal) report.Finding {
-	return report.NewFinding(fmt.Sprintf("In the %d steps in which a late scale stays, the largest |z| comes to %s times what the scale has seen where weights are fine-tuned, and to %s times where training goes on as before. The error of the down projection's output is %s and %s times that of a scale just in time. The first figure is of what was made, and no result: control growth checks that outliers grew as fine-tuning was chosen to make them. As declared: %s.",
-		s.plan.window, times(s.growth(growingOf)), times(s.growth(calmOf)),
-		times(s.ratio(growingOf, plainLate, plainNow)), times(s.ratio(calmOf, plainLate, plainNow)),
-		report.Outcomes(goals, "growth", "stale", "stale-calm")))
-}
-
 func (s *study) smoothingFinding(goals []report.Goal) report.Finding {
 	over := func(a, b string) string { return times(s.ratio(growingOf, a, b)) }
 	return report.NewFinding(fmt.Sprintf("Smooth-SwiGLU per channel has %s times the error of plain SwiGLU where both are late, %s times where both are renewed in each step, and %s times where both are just in time. Where its own scales are just in time and the tensor's is late, it has %s times that of plain SwiGLU. As declared: %s.",
@@ -217,92 +278,8 @@ func (s *study) smoothingFinding(goals []report.Goal) report.Finding {
 		report.Outcomes(goals, "smoothing-late", "smoothing-token-late", "smoothing-each-step", "smoothing-now", "smoothing-fresh")))
 }
 
-func (s *study) blockFinding(goals []report.Goal) report.Finding {
-	return report.NewFinding(fmt.Sprintf("Scales of 1x128 have %s times the error of one scale for the tensor just in time, and %s times where both are late. As declared: %s.",
-		times(s.ratio(growingOf, blocksNow, plainNow)), times(s.ratio(growingOf, blocksLate, plainLate)),
-		report.Outcomes(goals, "blocks-now", "stale-blocks")))
-}
-
-func (s *study) lossFinding(goals []report.Goal) report.Finding {
-	return report.NewFinding(fmt.Sprintf("Quantizing the inputs of the same weights under late scales changes the held-out loss by %s, by %s with Smooth-SwiGLU as late, and by %s where only the tensor's scale is; under scales renewed in each step by %s, just in time by %s, and by %s in blocks of 1x128. Runs that are trained so are above FP32 by %s, in each step by %s, and just in time by %s. As declared: %s.",
-		change(s.gaps(plainLate)), change(s.gaps(channelLate)), change(s.gaps(channelFresh)), change(s.gaps(plainEach)), change(s.gaps(plainNow)), change(s.gaps(blocksNow)),
-		change(s.trainedGaps(plainLate)), change(s.trainedGaps(plainEach)), change(s.trainedGaps(plainNow)),
-		report.Outcomes(goals, "loss-late", "loss-each-step", "loss-now", "trained-late", "trained-each-step", "trained-now")))
-}
-
-// alignmentChart is of means over seeds and layers.
-func (s *study) alignmentChart() chart.Chart {
-	p := report.Plot{Chart: chart.Chart{
-		Title: "Branches of a neuron: median |cosine|", X: "step", Y: "|cosine|", Zero: true,
-		Lines: []chart.Reference{{Name: "random directions", Value: cosineAtRandom(s.plan.dim)}},
-	}}
-	for _, line := range []struct {
-		name   string
-		of     func(seedFigures) []alignment
-		figure func(alignment) float64
-		dashed bool
-	}{
-		{"largest gains, weight decay", decayedOf, alignment.top, false},
-		{"largest gains, none", freeOf, alignment.top, false},
-		{"all neurons, weight decay", decayedOf, alignment.all, true},
-		{"all neurons, none", freeOf, alignment.all, true},
-	} {
-		for look := range looks + 1 {
-			at := look * s.plan.layers
-			p.Add(chart.Series{Name: line.name, Mark: chart.Joined, Dashed: line.dashed}, line.of(s.seeds[0])[at].step,
-				s.samples(func(f seedFigures) float64 { return meanOf(line.of(f)[at:at+s.plan.layers], line.figure) })...)
-		}
-	}
-	return p.Chart
-}
-
-// amaxChart is of geometric means over seeds, of the layer with the largest.
-func (s *study) amaxChart() chart.Chart {
-	p := report.Plot{Chart: chart.Chart{Title: "Largest input of a down projection", X: "step", Y: "|z|", LogY: true,
-		Lines: []chart.Reference{{Name: "late scales stay from here on", Value: float64(s.plan.window), Vertical: true}}}}
-	add := func(name string, of func(seedFigures) course) {
-		for step := range 2 * s.plan.window {
-			p.Add(chart.Series{Name: name}, step, factor(s.samples(func(f seedFigures) float64 {
-				return math.Log2(max(0, slices.Max(of(f).amax[step])))
-			})))
-		}
-	}
-	add("fine-tuned", growingOf)
-	add("training as before", calmOf)
-	return p.Chart
-}
-
 // lookedAt returns the step of a look.
 func (s *study) lookedAt(look int) int { return s.plan.window + (look+1)*s.plan.every - 1 }
-
-func (s *study) errorChart() chart.Chart {
-	p := report.Plot{Chart: chart.Chart{Title: "Error of the down projection's output, fine-tuned", X: "step", Y: "share of its norm", LogY: true}}
-	for i, a := range arms() {
-		for look := range s.seeds[0].growing.arms {
-			p.Add(chart.Series{Name: a.name, Mark: chart.Joined, Dashed: a.smooth}, s.lookedAt(look),
-				factor(s.samples(func(f seedFigures) float64 { return math.Log2(f.growing.arms[look][i].output) })))
-		}
-	}
-	return p.Chart
-}
-
-// gapChart is of losses of the same weights.
-func (s *study) gapChart() chart.Chart {
-	p := report.Plot{Chart: chart.Chart{Title: "Held-out loss above that of FP32, of the same weights, fine-tuned: mean over seeds", X: "step", Y: "percent", Zero: true}}
-	for i, a := range lossArms() {
-		s.addGaps(&p, chart.Series{Name: a.name, Mark: chart.Joined, Dashed: a.smooth}, func(f seedFigures) []float64 { return f.growing.under[i] })
-	}
-	return p.Chart
-}
-
-// trainedChart is of losses of runs of their own.
-func (s *study) trainedChart() chart.Chart {
-	p := report.Plot{Chart: chart.Chart{Title: "Held-out loss of runs above that of FP32, fine-tuned: mean over seeds", X: "step", Y: "percent", Zero: true}}
-	for i, run := range s.seeds[0].runs {
-		s.addGaps(&p, chart.Series{Name: run.name, Mark: chart.Joined}, func(f seedFigures) []float64 { return f.runs[i].heldOut })
-	}
-	return p.Chart
-}
 
 // addGaps adds a series of losses above those of FP32, by looks.
 func (s *study) addGaps(p *report.Plot, of chart.Series, losses func(seedFigures) []float64) {
@@ -312,7 +289,41 @@ func (s *study) addGaps(p *report.Plot, of chart.Series, losses func(seedFigures
 }
 
 func (s *study) tables() []report.Table {
-	tables := []report.Table{s.armTable("fine-tuned", growingOf), s.armTable("calm", calmOf), s.lossTable(), s.seedTable()}
+	tables := []report.Table{
+		s.armTable("fine-tuned", growingOf),
+		s.armTable("calm", calmOf),
+		s.lossTable(),
+		// One value of each seed, of all that is judged.
+		report.Write(report.Table{
+			Name: "seeds", Title: "All values of all seeds", Raw: true,
+			Columns: []string{"seed", "what", "value"},
+		}, func(t *report.Table) {
+			for _, f := range s.seeds {
+				for _, trained := range []struct {
+					name string
+					all  []alignment
+				}{{"weight decay", f.decayed}, {"no decay", f.free}} {
+					for _, a := range trained.all {
+						at := fmt.Sprintf("%s, step %d, layer %d: ", trained.name, a.step, a.layer)
+						t.Add(f.seed, at+"|cosine| of largest gains", a.cosineTop)
+						t.Add(f.seed, at+"|cosine| of all", a.cosine)
+						t.Add(f.seed, at+"largest |z|", a.amax)
+						t.Add(f.seed, at+"root mean square of z", a.rms)
+					}
+				}
+				for _, a := range arms() {
+					t.Add(f.seed, "error of the output, fine-tuned: "+a.name, f.growing.error(a.name))
+					t.Add(f.seed, "error of the output, calm: "+a.name, f.calm.error(a.name))
+				}
+				for _, a := range lossArms() {
+					t.Add(f.seed, "held-out loss above FP32 %, the same weights: "+a.name, f.gap(a.name))
+				}
+				for _, run := range f.runs {
+					t.Add(f.seed, "held-out loss above FP32 %, a run of its own: "+run.name, f.trainedGap(run.name))
+				}
+			}
+		}),
+	}
 	if len(s.given) > 0 {
 		tables = append(tables, s.givenTable())
 	}
@@ -365,39 +376,6 @@ func (s *study) lossTable() report.Table {
 		report.Cell("inputs of linear layers", func(l judgedLoss) string { return l.name }),
 		report.Cell("", func(l judgedLoss) string { return l.what }),
 		report.Mean("held-out loss above FP32 %", gaps), report.StandardError("standard error", gaps))
-}
-
-// seedTable has one value of each seed, of all that is judged.
-func (s *study) seedTable() report.Table {
-	t := report.Table{
-		Name: "seeds", Title: "All values of all seeds", Raw: true,
-		Columns: []string{"seed", "what", "value"},
-	}
-	for _, f := range s.seeds {
-		for _, trained := range []struct {
-			name string
-			all  []alignment
-		}{{"weight decay", f.decayed}, {"no decay", f.free}} {
-			for _, a := range trained.all {
-				at := fmt.Sprintf("%s, step %d, layer %d: ", trained.name, a.step, a.layer)
-				t.Add(f.seed, at+"|cosine| of largest gains", a.cosineTop)
-				t.Add(f.seed, at+"|cosine| of all", a.cosine)
-				t.Add(f.seed, at+"largest |z|", a.amax)
-				t.Add(f.seed, at+"root mean square of z", a.rms)
-			}
-		}
-		for _, a := range arms() {
-			t.Add(f.seed, "error of the output, fine-tuned: "+a.name, f.growing.error(a.name))
-			t.Add(f.seed, "error of the output, calm: "+a.name, f.calm.error(a.name))
-		}
-		for _, a := range lossArms() {
-			t.Add(f.seed, "held-out loss above FP32 %, the same weights: "+a.name, f.gap(a.name))
-		}
-		for _, run := range f.runs {
-			t.Add(f.seed, "held-out loss above FP32 %, a run of its own: "+run.name, f.trainedGap(run.name))
-		}
-	}
-	return t
 }
 
 func (s *study) givenTable() report.Table {

@@ -63,8 +63,8 @@ func (f factors) timesWide(x []float64, cols int) []float64 {
 	return x
 }
 
-// inFloat64 returns the weights of a trainee with a spread in float64, under products.
-func (t *trainee) inFloat64(products reference.Products) source {
+// inFloat64 returns the weights of a trainee with a spread in float64, multiplied so.
+func (t *trainee) inFloat64(multiply reference.Multiply) source {
 	c := t.model.Config()
 	m := reference.Model{
 		Vocab: c.Vocab, Dim: c.Dim, Layers: c.Layers, Heads: c.Heads, Hidden: c.Hidden,
@@ -78,7 +78,7 @@ func (t *trainee) inFloat64(products reference.Products) source {
 	}
 	follow(t.masters)
 	gradient := func(ctx context.Context, b batch) (reference.Values, error) {
-		_, g, err := m.Gradients(ctx, w, b.tokens, b.targets, b.seq, products)
+		_, g, err := m.Gradients(ctx, w, b.tokens, b.targets, b.seq, multiply)
 		for i, p := range t.masters {
 			if g != nil {
 				t.factors[i].timesWide(g[p.Name], p.Cols)
@@ -286,19 +286,17 @@ func canonical(ctx context.Context, sums []float32, a, b *tensor.Tensor) error {
 	return gemm.Multiply(ctx, sums, a, b, gemm.Options{Workers: 1})
 }
 
-// Forward writes x·Wᵀ to c.
-func (n *narrow) Forward(ctx context.Context, c, x, w blas64.General) error {
-	return n.product(ctx, c, x.Data, w.Data, n.recipes.Forward)
-}
-
-// InputGradient writes dy·W to c.
-func (n *narrow) InputGradient(ctx context.Context, c, dy, w blas64.General) error {
-	return n.product(ctx, c, dy.Data, transposed(w), n.recipes.InputGradient)
-}
-
-// WeightGradient writes dyᵀ·x to c.
-func (n *narrow) WeightGradient(ctx context.Context, c, dy, x blas64.General) error {
-	return n.product(ctx, c, transposed(dy), transposed(x), n.recipes.WeightGradient)
+// multiply writes a product of quantized operands to c, which are transposed so that each has
+// a row for each row or column of c.
+func (n *narrow) multiply(ctx context.Context, of reference.Product, c, a, b blas64.General) error {
+	o, x, y := n.recipes.Forward, a.Data, b.Data
+	switch of {
+	case reference.InputGradient:
+		o, y = n.recipes.InputGradient, transposed(b)
+	case reference.WeightGradient:
+		o, x, y = n.recipes.WeightGradient, transposed(a), transposed(b)
+	}
+	return n.product(ctx, c, x, y, o)
 }
 
 func transposed(m blas64.General) []float64 {

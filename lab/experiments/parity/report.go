@@ -102,12 +102,135 @@ func (r *results) judged() map[string][]float64 {
 func (r *results) report() *report.Report {
 	out := &report.Report{
 		Charts: []chart.Chart{
-			r.curveChart(), r.lossChart(), r.seedChart(),
-			r.layerChart(), r.biasChart(), r.batchesChart(),
+			// Of all steps.
+			report.Draw(chart.Chart{
+				Title: "Training loss, mean of the seeds: in common, and then apart",
+				X:     "step", Y: "nats per byte", Smooth: true,
+			}, func(p *report.Plot) {
+				for _, a := range arms() {
+					p.AddCurves(r.curves(), chart.Series{Name: a.name, Dashed: a.control})
+				}
+				p.AddCurves(r.curves(), chart.Series{Name: "common"})
+				p.Series[len(arms())].Name = "in common, FP32"
+			}),
+			// Of the steps that arms have apart, as gaps: the losses themselves lie on
+			// each other.
+			report.Draw(chart.Chart{
+				Title: "Training loss above that of FP32 on the same batch, mean of the seeds",
+				X:     "step of each arm", Y: "percent", Zero: true, Smooth: true,
+			}, func(p *report.Plot) {
+				for _, i := range trainedArms() {
+					a := arms()[i]
+					p.AddCurves(r.curves().Above(a.name, arms()[fp32Arm].name), chart.Series{Name: a.name, Dashed: a.control})
+				}
+			}),
+			// The gaps of the seeds, and behind them their mean and its standard error.
+			report.Draw(chart.Chart{
+				Title: "Held-out loss above that of FP32, by seed; at the end the mean and its standard error",
+				X:     "seed", Y: "percent", Zero: true,
+			}, func(p *report.Plot) {
+				for _, arm := range trainedArms() {
+					p.AddMean(r.bySeed(p, arm, r.gap(arm)), "mean", r.gap(arm)...)
+				}
+			}),
+			// The error of the gradient of each weight.
+			report.Draw(chart.Chart{
+				Title: "Error of the gradient of each weight, of a batch, against float64: mean of the seeds",
+				Y:     "percent of the gradient", LogY: true,
+			}, func(p *report.Plot) {
+				for _, arm := range trainedArms() {
+					for _, w := range r.weights {
+						layer, name, _ := layerOf(w)
+						_, name, _ = strings.Cut(name, ".")
+						p.Add(joined(arm), fmt.Sprintf("%d %s", layer, strings.TrimSuffix(name, "_proj")),
+							r.of(func(f found) float64 { return 100 * f.fixed[arm-1][w].relative })...)
+					}
+				}
+			}),
+			// The bias of arms and of ways to add, by seed.
+			report.Draw(chart.Chart{
+				Title: "Projection of the gradient on the true one, less 1: mean of weights and batches, by seed",
+				X:     "seed", Y: "percent", Zero: true,
+			}, func(p *report.Plot) {
+				for _, arm := range trainedArms() {
+					r.bySeed(p, arm, r.gradient(arm, projection))
+				}
+			}),
+			// How the error of the mean gradient falls with the number of batches.
+			report.Draw(chart.Chart{
+				Title: "Error of the mean gradient over so many batches: mean of weights and seeds",
+				X:     "batches", Y: "percent of one gradient", LogX: true, LogY: true,
+			}, func(p *report.Plot) {
+				for _, arm := range trainedArms() {
+					for n := 1; n <= r.study.batches; n++ {
+						p.Add(joined(arm), n, r.gradient(arm, meanOver(n))...)
+					}
+				}
+				free := chart.Series{
+					Name:  "FP8, if errors of batches were independent",
+					Color: chart.Key(arms()[fp8Arm].name), Dashed: true,
+				}
+				one := statistics.Mean(r.gradient(fp8Arm, meanOver(1)))
+				for n := 1; n <= r.study.batches; n++ {
+					p.Add(free, n, one/math.Sqrt(float64(n)))
+				}
+			}),
 		},
 		Tables: []report.Table{
-			r.gapTable(), r.gradientTable(), r.additionTable(), r.operandTable(),
-			r.lossTable(), r.layerTable(), r.curves().Table("curves", "seed", "arm", "step", "loss"),
+			report.Fill(report.Table{Name: "gaps", Title: "Held-out loss above that of FP32, in percent, over the seeds"},
+				trainedArms(), armName,
+				report.Mean("before it trains, mean", r.gapBefore), report.Mean("after, mean", r.gap),
+				report.Deviation("standard deviation", r.gap), report.Low("interval from", r.gap), report.High("to", r.gap)),
+			r.gradientTable(),
+			r.additionTable(),
+			// The operands beside those of a real model.
+			report.Write(report.Table{
+				Name: "operands",
+				Title: "Spread of the inputs of linear layers, mean of layers: as trained in common, as they are " +
+					"here, and in a real model",
+				Columns: []string{
+					"", "model", "kurtosis", "largest over root mean square",
+					"channels: standard deviation, powers of two", "channels: largest over median",
+				},
+			}, func(t *report.Table) {
+				first := r.seeds[0]
+				for i, k := range operandKinds {
+					for _, m := range []struct {
+						name string
+						of   widths
+					}{{"as trained", first.plain}, {"with a spread", first.spread}, {"real", r.real}} {
+						if m.of != nil && len(m.of[i]) > 0 {
+							w := mean(m.of[i])
+							t.Add(k.what, m.name, w.kurtosis, w.amax, w.channels, w.largest)
+						}
+					}
+				}
+			}),
+			report.Write(report.Table{
+				Name: "losses", Title: "Held-out loss in nats per byte",
+				Columns: []string{"seed", "arm", "before", "after"},
+			}, func(t *report.Table) {
+				for _, f := range r.seeds {
+					for i, a := range arms() {
+						t.Add(fmt.Sprint(f.seed), a.name, f.arms[i].before, f.arms[i].after)
+					}
+				}
+			}),
+			report.Write(report.Table{
+				Name: "layers", Title: "Error of the gradient of each weight", Raw: true,
+				Columns: []string{"seed", "arm", "weight", "error %", "cosine", "bias %", "sum of steps %"},
+			}, func(t *report.Table) {
+				for _, f := range r.seeds {
+					for i, a := range arms()[fp32Arm+1:] {
+						for _, w := range r.weights {
+							e := f.fixed[i][w]
+							t.Add(fmt.Sprint(f.seed), a.name, w,
+								100*e.relative, e.cosine, 100*e.projection, 100*f.walk[i][w].sum)
+						}
+					}
+				}
+			}),
+			r.curves().Table("curves", "seed", "arm", "step", "loss"),
 		},
 	}
 	values := r.judged()
@@ -115,7 +238,18 @@ func (r *results) report() *report.Report {
 		out.Goals = append(out.Goals, declared().Judge(name, values[name]))
 	}
 	out.Findings = []report.Finding{
-		r.lossFinding(out.Goals), r.gradientFinding(out.Goals), r.batchesFinding(out.Goals),
+		// How far the loss is from that of FP32, and that of which arms it is not
+		// asked to tell.
+		report.NewFinding(fmt.Sprintf("Held-out loss is above that of FP32 by %s in FP8 (in brackets "+
+			"the interval over seeds), by %s in E5M2 with one scale per tensor, which seed by seed is %s "+
+			"above FP8, and by %s under stale scales. The last two are no controls of the loss: pilots say "+
+			"that at this scale it cannot tell them from FP32 by the margin, whether they do harm or not. "+
+			"Their controls are errors of gradients: %s.",
+			said(r.gap(fp8Arm)), said(r.gap(e5m2Arm)),
+			said(statistics.Differences(r.gap(e5m2Arm), r.gap(fp8Arm))), said(r.gap(staleArm)),
+			report.Outcomes(out.Goals, "error-e5m2", "sum-e5m2", "error-stale"))),
+		r.gradientFinding(out.Goals),
+		r.batchesFinding(out.Goals),
 	}
 	out.Limits = r.limits()
 	return out
@@ -123,19 +257,6 @@ func (r *results) report() *report.Report {
 
 // said is a mean over seeds with its interval, in percent.
 func said(values []float64) string { return report.Interval(values, "%+.4f", " %") }
-
-// lossFinding says how far the loss is from that of FP32, and that of which arms it is not
-// asked to tell.
-func (r *results) lossFinding(goals []report.Goal) report.Finding {
-	return report.NewFinding(fmt.Sprintf("Held-out loss is above that of FP32 by %s in FP8 (in brackets "+
-		"the interval over seeds), by %s in E5M2 with one scale per tensor, which seed by seed is %s "+
-		"above FP8, and by %s under stale scales. The last two are no controls of the loss: pilots say "+
-		"that at this scale it cannot tell them from FP32 by the margin, whether they do harm or not. "+
-		"Their controls are errors of gradients: %s.",
-		said(r.gap(fp8Arm)), said(r.gap(e5m2Arm)),
-		said(statistics.Differences(r.gap(e5m2Arm), r.gap(fp8Arm))), said(r.gap(staleArm)),
-		report.Outcomes(goals, "error-e5m2", "sum-e5m2", "error-stale")))
-}
 
 // gradientFinding says how far gradients are from those in float64.
 func (r *results) gradientFinding(goals []report.Goal) report.Finding {
@@ -180,46 +301,6 @@ func (r *results) limits() []string {
 	}
 }
 
-// lossChart is of the steps that arms have apart, as gaps: the losses themselves lie on
-// each other.
-func (r *results) lossChart() chart.Chart {
-	p := report.Plot{Chart: chart.Chart{
-		Title: "Training loss above that of FP32 on the same batch, mean of the seeds",
-		X:     "step of each arm", Y: "percent", Zero: true, Smooth: true,
-	}}
-	for _, i := range trainedArms() {
-		a := arms()[i]
-		p.AddCurves(r.curves().Above(a.name, arms()[fp32Arm].name), chart.Series{Name: a.name, Dashed: a.control})
-	}
-	return p.Chart
-}
-
-// curveChart is of all steps.
-func (r *results) curveChart() chart.Chart {
-	p := report.Plot{Chart: chart.Chart{
-		Title: "Training loss, mean of the seeds: in common, and then apart",
-		X:     "step", Y: "nats per byte", Smooth: true,
-	}}
-	for _, a := range arms() {
-		p.AddCurves(r.curves(), chart.Series{Name: a.name, Dashed: a.control})
-	}
-	p.AddCurves(r.curves(), chart.Series{Name: "common"})
-	p.Series[len(arms())].Name = "in common, FP32"
-	return p.Chart
-}
-
-// seedChart shows the gaps of the seeds, and behind them their mean and its standard error.
-func (r *results) seedChart() chart.Chart {
-	p := report.Plot{Chart: chart.Chart{
-		Title: "Held-out loss above that of FP32, by seed; at the end the mean and its standard error",
-		X:     "seed", Y: "percent", Zero: true,
-	}}
-	for _, arm := range trainedArms() {
-		p.AddMean(r.bySeed(&p, arm, r.gap(arm)), "mean", r.gap(arm)...)
-	}
-	return p.Chart
-}
-
 // bySeed adds a series of the values of an arm.
 func (r *results) bySeed(p *report.Plot, arm int, values []float64) chart.Series {
 	s := chart.Series{Name: arms()[arm].name, Mark: chart.Dots}
@@ -229,72 +310,14 @@ func (r *results) bySeed(p *report.Plot, arm int, values []float64) chart.Series
 	return s
 }
 
-// layerChart shows the error of the gradient of each weight.
-func (r *results) layerChart() chart.Chart {
-	p := report.Plot{Chart: chart.Chart{
-		Title: "Error of the gradient of each weight, of a batch, against float64: mean of the seeds",
-		Y:     "percent of the gradient", LogY: true,
-	}}
-	for _, arm := range trainedArms() {
-		for _, w := range r.weights {
-			layer, name, _ := layerOf(w)
-			_, name, _ = strings.Cut(name, ".")
-			p.Add(joined(arm), fmt.Sprintf("%d %s", layer, strings.TrimSuffix(name, "_proj")),
-				r.of(func(f found) float64 { return 100 * f.fixed[arm-1][w].relative })...)
-		}
-	}
-	return p.Chart
-}
-
 func joined(arm int) chart.Series {
 	return chart.Series{Name: arms()[arm].name, Mark: chart.Joined, Dashed: arms()[arm].control}
-}
-
-// batchesChart shows how the error of the mean gradient falls with the number of batches.
-func (r *results) batchesChart() chart.Chart {
-	p := report.Plot{Chart: chart.Chart{
-		Title: "Error of the mean gradient over so many batches: mean of weights and seeds",
-		X:     "batches", Y: "percent of one gradient", LogX: true, LogY: true,
-	}}
-	for _, arm := range trainedArms() {
-		for n := 1; n <= r.study.batches; n++ {
-			p.Add(joined(arm), n, r.gradient(arm, meanOver(n))...)
-		}
-	}
-	free := chart.Series{
-		Name:  "FP8, if errors of batches were independent",
-		Color: chart.Key(arms()[fp8Arm].name), Dashed: true,
-	}
-	one := statistics.Mean(r.gradient(fp8Arm, meanOver(1)))
-	for n := 1; n <= r.study.batches; n++ {
-		p.Add(free, n, one/math.Sqrt(float64(n)))
-	}
-	return p.Chart
-}
-
-// biasChart shows the bias of arms and of ways to add, by seed.
-func (r *results) biasChart() chart.Chart {
-	p := report.Plot{Chart: chart.Chart{
-		Title: "Projection of the gradient on the true one, less 1: mean of weights and batches, by seed",
-		X:     "seed", Y: "percent", Zero: true,
-	}}
-	for _, arm := range trainedArms() {
-		r.bySeed(&p, arm, r.gradient(arm, projection))
-	}
-	return p.Chart
 }
 
 // trainedArms are those that are compared with FP32.
 func trainedArms() []int { return report.Places(len(arms()))[fp32Arm+1:] }
 
 var armName = report.Cell("", func(arm int) string { return arms()[arm].name })
-
-func (r *results) gapTable() report.Table {
-	return report.Fill(report.Table{Name: "gaps", Title: "Held-out loss above that of FP32, in percent, over the seeds"},
-		trainedArms(), armName,
-		report.Mean("before it trains, mean", r.gapBefore), report.Mean("after, mean", r.gap),
-		report.Deviation("standard deviation", r.gap), report.Low("interval from", r.gap), report.High("to", r.gap))
-}
 
 func (r *results) gradientTable() report.Table {
 	of := func(figure func(layerError) float64) func(int) []float64 {
@@ -324,36 +347,6 @@ func (r *results) additionTable() report.Table {
 		report.Mean("bias", of(addedBias)), report.Deviation("standard deviation", of(addedBias)))
 }
 
-func (r *results) layerTable() report.Table {
-	t := report.Table{
-		Name: "layers", Title: "Error of the gradient of each weight", Raw: true,
-		Columns: []string{"seed", "arm", "weight", "error %", "cosine", "bias %", "sum of steps %"},
-	}
-	for _, f := range r.seeds {
-		for i, a := range arms()[fp32Arm+1:] {
-			for _, w := range r.weights {
-				e := f.fixed[i][w]
-				t.Add(fmt.Sprint(f.seed), a.name, w,
-					100*e.relative, e.cosine, 100*e.projection, 100*f.walk[i][w].sum)
-			}
-		}
-	}
-	return t
-}
-
-func (r *results) lossTable() report.Table {
-	t := report.Table{
-		Name: "losses", Title: "Held-out loss in nats per byte",
-		Columns: []string{"seed", "arm", "before", "after"},
-	}
-	for _, f := range r.seeds {
-		for i, a := range arms() {
-			t.Add(fmt.Sprint(f.seed), a.name, f.arms[i].before, f.arms[i].after)
-		}
-	}
-	return t
-}
-
 // curves are the training losses, in common and then apart.
 func (r *results) curves() (all report.Curves) {
 	for _, f := range r.seeds {
@@ -363,30 +356,4 @@ func (r *results) curves() (all report.Curves) {
 		}
 	}
 	return all
-}
-
-// operandTable sets the operands beside those of a real model.
-func (r *results) operandTable() report.Table {
-	t := report.Table{
-		Name: "operands",
-		Title: "Spread of the inputs of linear layers, mean of layers: as trained in common, as they are " +
-			"here, and in a real model",
-		Columns: []string{
-			"", "model", "kurtosis", "largest over root mean square",
-			"channels: standard deviation, powers of two", "channels: largest over median",
-		},
-	}
-	first := r.seeds[0]
-	for i, k := range operandKinds {
-		for _, m := range []struct {
-			name string
-			of   widths
-		}{{"as trained", first.plain}, {"with a spread", first.spread}, {"real", r.real}} {
-			if m.of != nil && len(m.of[i]) > 0 {
-				w := mean(m.of[i])
-				t.Add(k.what, m.name, w.kurtosis, w.amax, w.channels, w.largest)
-			}
-		}
-	}
-	return t
 }

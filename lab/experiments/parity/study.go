@@ -152,7 +152,7 @@ func (g *gradientStudy) start(ctx context.Context, root *trainee, seed uint64, w
 		}
 		g.sources = append(g.sources, t.source())
 	}
-	g.exact = g.base.inFloat64(reference.Exact{})
+	g.exact = g.base.inFloat64(reference.Exact)
 	g.weights = weightsOf(g.base.masters)
 	return nil
 }
@@ -192,7 +192,7 @@ func (g *gradientStudy) additions(ctx context.Context) ([][]additionError, error
 	if err != nil {
 		return nil, err
 	}
-	if _, err := g.base.inFloat64(n).gradient(ctx, b); err != nil {
+	if _, err := g.base.inFloat64(n.multiply).gradient(ctx, b); err != nil {
 		return nil, err
 	}
 	return n.found, g.done("additions", addingUnits())

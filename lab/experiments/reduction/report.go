@@ -111,10 +111,71 @@ func (s *study) report() *report.Report {
 			s.worldChart("Underflow in FP8: nonzero values that become 0", underflow),
 			s.worldChart("Overflow in FP8: values and sums that saturate", overflow,
 				chart.Reference{Name: "FP8-LM's threshold", Value: 100 * publishedThreshold}),
-			s.errorChart(sequences), s.errorChart(alike),
-			s.factorChart(), s.lossChart(),
+			s.errorChart(sequences),
+			s.errorChart(alike),
+			// How automatic factors adapt in the first sample.
+			report.Draw(chart.Chart{Title: "The automatic factor, median of tensors, " + sequences.name + ", first seed", X: "step", Y: "factor", LogY: true}, func(p *report.Plot) {
+				for _, size := range s.scope.worlds {
+					for step, f := range s.samples[0].world(sequences, size, auto).factors {
+						p.Add(chart.Series{Name: fmt.Sprintf("%d workers", size), Mark: chart.Joined}, step, f)
+					}
+				}
+			}),
+			// The losses of the first sample.
+			report.Draw(chart.Chart{Title: fmt.Sprintf("Loss above that in FP32, %d workers, first seed", s.team), X: "step", Y: "percent", Zero: true, Smooth: true}, func(p *report.Plot) {
+				first := s.curves().OfSeed(s.samples[0].o.Seed)
+				for _, k := range teamKinds[1:] {
+					p.AddCurves(first.Above(k.name, teamKinds[0].name), chart.Series{Name: k.name, Color: chart.Key(k.name)})
+				}
+			}),
 		},
-		Tables: []report.Table{s.worldTable(), s.teamTable(), s.seedTable(), s.tensorTable(), s.factorTable(), s.curves().Table("losses-steps", "seed", "reduction", "step", "loss")},
+		Tables: []report.Table{
+			s.worldTable(),
+			// A line for each team and seed.
+			report.LinesOf(report.Table{
+				Name: "losses", Title: fmt.Sprintf("Training with %d workers, their gradients reduced in different ways", s.team),
+				Columns: []string{"seed", "reduction", "first loss", "mean loss of the last quarter", "above FP32 %"},
+			}, s.samples, teamsOf, func(of *sample, k *team) []any {
+				return []any{of.o.Seed, k.kind.name, k.losses[0], k.last(), of.excess(k)}
+			}),
+			// A line for each world and seed.
+			report.LinesOf(report.Table{
+				Name: "seeds", Raw: true,
+				Columns: []string{"seed", "workers", "gradients", "reduction", "factor", "underflow %", "overflow %", "saturated a value %", "error of the mean %"},
+			}, s.samples, worldsOf, func(of *sample, w *world) []any {
+				return []any{of.o.Seed, w.size, w.kind.name, w.way.String(), w.factor, 100 * w.underflow(), 100 * w.overflow(), saturatedLast(w), 100 * w.err}
+			}),
+			// A line for each tensor in the largest worlds.
+			report.Write(report.Table{
+				Name: "tensors", Raw: true,
+				Columns: []string{"seed", "workers", "gradients", "reduction", "tensor", "scale", "factor", "values", "flushed", "saturated", "saturated sums"},
+			}, func(t *report.Table) {
+				for _, of := range s.samples {
+					for _, w := range of.worlds {
+						if w.size != s.largest() || !w.way.fp8 {
+							continue
+						}
+						for i, k := range w.tensors {
+							t.Add(of.o.Seed, w.size, w.kind.name, w.way.String(), of.run.Model.Params()[i].Name, k.Scale, k.Factor,
+								k.Encode.Elements, k.Encode.Flushed, k.Encode.Saturated(), k.Sum.Saturated())
+						}
+					}
+				}
+			}),
+			report.Write(report.Table{Name: "factors", Raw: true, Columns: []string{"seed", "workers", "gradients", "step", "factor", "saturated a value %"}}, func(t *report.Table) {
+				for _, of := range s.samples {
+					for _, w := range of.worlds {
+						if w.way != auto {
+							continue
+						}
+						for step, f := range w.factors {
+							t.Add(of.o.Seed, w.size, w.kind.name, step, f, 100*w.saturated[step])
+						}
+					}
+				}
+			}),
+			s.curves().Table("losses-steps", "seed", "reduction", "step", "loss"),
+		},
 	}
 }
 
@@ -183,77 +244,14 @@ func (s *study) worldTable() report.Table {
 		report.Cell("bytes a value", func(w *world) float64 { return w.bytes(first.run.Model.Params()) }))
 }
 
-func (s *study) teamTable() report.Table {
-	t := report.Table{
-		Name:    "losses",
-		Title:   fmt.Sprintf("Training with %d workers, their gradients reduced in different ways", s.team),
-		Columns: []string{"seed", "reduction", "first loss", "mean loss of the last quarter", "above FP32 %"},
-	}
-	for _, of := range s.samples {
-		for _, k := range of.teams {
-			t.Add(of.o.Seed, k.kind.name, k.losses[0], k.last(), of.excess(k))
-		}
-	}
-	return t
-}
-
-// seedTable has a line for each world and seed.
-func (s *study) seedTable() report.Table {
-	t := report.Table{
-		Name: "seeds", Raw: true,
-		Columns: []string{"seed", "workers", "gradients", "reduction", "factor", "underflow %", "overflow %", "saturated a value %", "error of the mean %"},
-	}
-	for _, of := range s.samples {
-		for _, w := range of.worlds {
-			t.Add(of.o.Seed, w.size, w.kind.name, w.way.String(), w.factor, 100*w.underflow(), 100*w.overflow(), saturatedLast(w), 100*w.err)
-		}
-	}
-	return t
-}
-
-// tensorTable has a line for each tensor in the largest worlds.
-func (s *study) tensorTable() report.Table {
-	t := report.Table{
-		Name: "tensors", Raw: true,
-		Columns: []string{"seed", "workers", "gradients", "reduction", "tensor", "scale", "factor", "values", "flushed", "saturated", "saturated sums"},
-	}
-	for _, of := range s.samples {
-		for _, w := range of.worlds {
-			if w.size != s.largest() || !w.way.fp8 {
-				continue
-			}
-			for i, k := range w.tensors {
-				t.Add(of.o.Seed, w.size, w.kind.name, w.way.String(), of.run.Model.Params()[i].Name, k.Scale, k.Factor,
-					k.Encode.Elements, k.Encode.Flushed, k.Encode.Saturated(), k.Sum.Saturated())
-			}
-		}
-	}
-	return t
-}
-
-func (s *study) factorTable() report.Table {
-	t := report.Table{Name: "factors", Raw: true, Columns: []string{"seed", "workers", "gradients", "step", "factor", "saturated a value %"}}
-	for _, of := range s.samples {
-		for _, w := range of.worlds {
-			if w.way != auto {
-				continue
-			}
-			for step, f := range w.factors {
-				t.Add(of.o.Seed, w.size, w.kind.name, step, f, 100*w.saturated[step])
-			}
-		}
-	}
-	return t
-}
+func teamsOf(of *sample) []*team   { return of.teams }
+func worldsOf(of *sample) []*world { return of.worlds }
 
 // curves are the losses of teams.
-func (s *study) curves() (all report.Curves) {
-	for _, of := range s.samples {
-		for _, k := range of.teams {
-			all = append(all, report.Curve{Seed: of.o.Seed, Arm: k.kind.name, Values: k.losses})
-		}
-	}
-	return all
+func (s *study) curves() report.Curves {
+	return report.CurvesOf(s.samples, teamsOf, func(of *sample, k *team) report.Curve {
+		return report.Curve{Seed: of.o.Seed, Arm: k.kind.name, Values: k.losses}
+	})
 }
 
 // worldChart shows a share over the number of workers, in percent.
@@ -285,27 +283,6 @@ func (s *study) errorChart(k kind) chart.Chart {
 	}
 	for _, size := range s.scope.worlds {
 		p.Add(chart.Series{Name: "independent roundings", Dashed: true}, size, 100*independentError(size))
-	}
-	return p.Chart
-}
-
-// factorChart shows how automatic factors adapt in the first sample.
-func (s *study) factorChart() chart.Chart {
-	p := report.Plot{Chart: chart.Chart{Title: "The automatic factor, median of tensors, " + sequences.name + ", first seed", X: "step", Y: "factor", LogY: true}}
-	for _, size := range s.scope.worlds {
-		for step, f := range s.samples[0].world(sequences, size, auto).factors {
-			p.Add(chart.Series{Name: fmt.Sprintf("%d workers", size), Mark: chart.Joined}, step, f)
-		}
-	}
-	return p.Chart
-}
-
-// lossChart shows the losses of the first sample.
-func (s *study) lossChart() chart.Chart {
-	p := report.Plot{Chart: chart.Chart{Title: fmt.Sprintf("Loss above that in FP32, %d workers, first seed", s.team), X: "step", Y: "percent", Zero: true, Smooth: true}}
-	first := s.curves().OfSeed(s.samples[0].o.Seed)
-	for _, k := range teamKinds[1:] {
-		p.AddCurves(first.Above(k.name, teamKinds[0].name), chart.Series{Name: k.name, Color: chart.Key(k.name)})
 	}
 	return p.Chart
 }

@@ -98,8 +98,46 @@ func (r *results) report() *report.Report {
 	out := &report.Report{
 		Findings: []report.Finding{r.orderFinding(), r.practiceFinding(), r.lossFinding()},
 		Limits:   r.limits(),
-		Charts:   []chart.Chart{r.gradientChart(), r.lossChart(), r.beforeChart()},
-		Tables:   []report.Table{r.classTable(), r.lossTable(), r.parameterTable(), r.curves().Table("curves", "seed", "arm", "step", "loss")},
+		Charts: []chart.Chart{
+			bars(chart.Chart{
+				Title: "Error of gradients with one class of operators rounded, mean of seeds; in brackets " +
+					"what practice computes it in",
+				Y: "percent of the gradient", LogY: true,
+			}, r.relativeOf),
+			bars(chart.Chart{
+				Title: "Held-out loss above that of FP32 after training with one class rounded, mean of seeds",
+				Y:     "percent", Zero: true,
+			}, r.gap),
+			bars(chart.Chart{
+				Title: "The same before it trains: of one model, with one class of its forward pass rounded",
+				Y:     "percent", Zero: true,
+			}, r.gapBefore),
+		},
+		Tables: []report.Table{
+			r.classTable(),
+			report.Write(report.Table{Name: "losses", Title: "Held-out loss in nats per byte, and steps whose " +
+				"gradient was not finite", Columns: []string{"seed", "arm", "before", "after", "skipped steps"}}, func(t *report.Table) {
+				for _, f := range r.seeds {
+					for i, a := range arms() {
+						t.Add(fmt.Sprint(f.seed), a.name, f.arms[i].before, f.arms[i].after, f.arms[i].skipped)
+					}
+				}
+			}),
+			report.Write(report.Table{
+				Name: "parameters", Title: "Error of the gradient of each parameter", Raw: true,
+				Columns: []string{"seed", "arm", "parameter", "error %", "cosine", "bias %"},
+			}, func(t *report.Table) {
+				for _, f := range r.seeds {
+					for i, a := range arms() {
+						for j, e := range f.arms[i].gradients {
+							t.Add(fmt.Sprint(f.seed), a.name, r.params[j],
+								100*e.relative(), 1-e.distance(), 100*e.bias())
+						}
+					}
+				}
+			}),
+			r.curves().Table("curves", "seed", "arm", "step", "loss"),
+		},
 	}
 	values := r.judged()
 	for _, name := range declared().Names() {
@@ -244,33 +282,6 @@ func (r *results) classTable() report.Table {
 		report.Deviation("standard deviation", gap), report.StandardError("standard error", gap))
 }
 
-func (r *results) lossTable() report.Table {
-	t := report.Table{Name: "losses", Title: "Held-out loss in nats per byte, and steps whose " +
-		"gradient was not finite", Columns: []string{"seed", "arm", "before", "after", "skipped steps"}}
-	for _, f := range r.seeds {
-		for i, a := range arms() {
-			t.Add(fmt.Sprint(f.seed), a.name, f.arms[i].before, f.arms[i].after, f.arms[i].skipped)
-		}
-	}
-	return t
-}
-
-func (r *results) parameterTable() report.Table {
-	t := report.Table{
-		Name: "parameters", Title: "Error of the gradient of each parameter", Raw: true,
-		Columns: []string{"seed", "arm", "parameter", "error %", "cosine", "bias %"},
-	}
-	for _, f := range r.seeds {
-		for i, a := range arms() {
-			for j, e := range f.arms[i].gradients {
-				t.Add(fmt.Sprint(f.seed), a.name, r.params[j],
-					100*e.relative(), 1-e.distance(), 100*e.bias())
-			}
-		}
-	}
-	return t
-}
-
 // curves are the training losses, in common and then apart.
 func (r *results) curves() (all report.Curves) {
 	for _, f := range r.seeds {
@@ -293,26 +304,4 @@ func bars(c chart.Chart, figure func(arm int) []float64) chart.Chart {
 		}
 	}
 	return p.Chart
-}
-
-func (r *results) gradientChart() chart.Chart {
-	return bars(chart.Chart{
-		Title: "Error of gradients with one class of operators rounded, mean of seeds; in brackets " +
-			"what practice computes it in",
-		Y: "percent of the gradient", LogY: true,
-	}, r.relativeOf)
-}
-
-func (r *results) lossChart() chart.Chart {
-	return bars(chart.Chart{
-		Title: "Held-out loss above that of FP32 after training with one class rounded, mean of seeds",
-		Y:     "percent", Zero: true,
-	}, r.gap)
-}
-
-func (r *results) beforeChart() chart.Chart {
-	return bars(chart.Chart{
-		Title: "The same before it trains: of one model, with one class of its forward pass rounded",
-		Y:     "percent", Zero: true,
-	}, r.gapBefore)
 }
