@@ -126,7 +126,7 @@ func (j Job) do(ctx context.Context, p *lab.Steps) (Curve, error) {
 		}
 	}
 	c.Activations, c.MomentBytes = run.Model.ActivationBytes(), run.Optimizer.MomentBytes()
-	if c.HeldOut, err = run.HeldOut(ctx, j.Setup.Corpus, j.Setup.Judged, j.Setup.Batch, j.Setup.Seq); err != nil {
+	if c.HeldOut, err = j.Setup.HeldOut(ctx, run.Model); err != nil {
 		return c, err
 	}
 	return c, p.Done(ctx, j.Name, j.judgeWork())
@@ -141,13 +141,58 @@ func AtMostUniform(loss float64, vocab int) float64 {
 	return loss
 }
 
+// Batch is a part of a text, [Sequences, Seq].
+type Batch struct {
+	Tokens, Targets []int32
+	Sequences, Seq  int
+}
+
+// At returns the batch of a step.
+func (s Setup) At(step int) (Batch, error) {
+	tokens, targets, err := s.Corpus.Batch(step, s.Batch, s.Seq)
+	return Batch{tokens, targets, s.Batch, s.Seq}, err
+}
+
+// Gradients computes those of a batch alone, which the parameters have then, and returns its
+// loss.
+func (b Batch) Gradients(ctx context.Context, m *nn.Llama) (loss float64, err error) {
+	m.ZeroGrad()
+	l, err := m.Loss(ctx, b.Tokens, b.Targets, b.Sequences, b.Seq)
+	if err != nil {
+		return 0, err
+	}
+	return float64(l), m.Backward(ctx)
+}
+
 // Step trains a run on the batch of a step.
 func (s Setup) Step(ctx context.Context, run *trial.Run, step int, rate float64) (trial.Figures, error) {
-	tokens, targets, err := s.Corpus.Batch(step, s.Batch, s.Seq)
+	b, err := s.At(step)
 	if err != nil {
 		return trial.Figures{}, err
 	}
-	return run.Step(ctx, tokens, targets, s.Batch, s.Seq, rate)
+	return run.Step(ctx, b.Tokens, b.Targets, b.Sequences, b.Seq, rate)
+}
+
+// HeldOut returns the mean loss of a model on the held-out text.
+func (s Setup) HeldOut(ctx context.Context, m *nn.Llama) (float64, error) {
+	run := trial.Run{Model: m}
+	return run.HeldOut(ctx, s.Corpus, s.Judged, s.Batch, s.Seq)
+}
+
+// Twin returns a model with the weights of another, in the arithmetic of c.
+func Twin(of *nn.Llama, c nn.Config) (*nn.Llama, error) {
+	m, err := nn.NewZeroLlama(c)
+	if err == nil {
+		CopyWeights(m, of)
+	}
+	return m, err
+}
+
+// CopyWeights makes the parameters of to those of from, which has the same shape.
+func CopyWeights(to, from *nn.Llama) {
+	for i, p := range from.Params() {
+		copy(to.Params()[i].Value, p.Value)
+	}
 }
 
 // Arithmetic is a way to multiply in linear layers.
@@ -210,6 +255,18 @@ func Shards(c *train.Corpus, step, ranks, batch, seq int) (all []train.Shard, er
 
 // Schedule is the learning rate of the experiments over a number of steps.
 func Schedule(steps int) optim.Schedule { return Setup{Steps: steps, Rate: 1e-3}.Schedule() }
+
+// Seeds does work of n seeds side by side, from that of o on, and returns what came of each.
+// What do is given has the seed and the workers that are its own.
+func Seeds[T any](ctx context.Context, o lab.Options, n int, do func(ctx context.Context, o lab.Options) (T, error)) ([]T, error) {
+	all := make([]T, n)
+	return all, SideBySide(ctx, o, n, func(ctx context.Context, i, workers int) (err error) {
+		own := o
+		own.Seed, own.Workers = o.Seed+uint64(i), workers
+		all[i], err = do(ctx, own)
+		return err
+	})
+}
 
 // SideBySide calls do for each index below n, as many at once as there are
 // processors, which the calls share: many runs of one goroutine are faster than one

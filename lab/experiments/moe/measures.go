@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/lab/training"
 	"github.com/octavo-fp8/octavo/nn"
 	"github.com/octavo-fp8/octavo/scaling"
 	"github.com/octavo-fp8/octavo/telemetry"
@@ -140,15 +141,12 @@ func partOf(weight string) string {
 
 // pass runs a batch after those of the training forward and back.
 func (r *seedRun) pass(ctx context.Context, m *nn.Llama, i int) error {
-	tokens, targets, err := r.in.Corpus.Batch(r.steps+i, r.batch, r.seq)
+	b, err := r.in.At(r.steps + i)
 	if err != nil {
 		return err
 	}
-	m.ZeroGrad()
-	if _, err := m.Loss(ctx, tokens, targets, r.batch, r.seq); err != nil {
-		return err
-	}
-	return m.Backward(ctx)
+	_, err = b.Gradients(ctx, m)
+	return err
 }
 
 // twin returns a model with the weights and biases of another, in other arithmetic.
@@ -156,12 +154,9 @@ func (r *seedRun) twin(of *nn.Llama, use func(*nn.Config)) (*nn.Llama, error) {
 	c := r.config()
 	c.Workers = r.workers
 	use(&c)
-	m, err := nn.NewZeroLlama(c)
+	m, err := training.Twin(of, c)
 	if err != nil {
 		return nil, err
-	}
-	for i, p := range of.Params() {
-		copy(m.Params()[i].Value, p.Value)
 	}
 	state := m.Shared().Scaling().State()
 	state.Routers = of.Shared().Scaling().State().Routers

@@ -40,16 +40,13 @@ var Experiment = lab.Experiment{
 }
 
 func measure(ctx context.Context, o lab.Options, p *lab.Steps) (*report.Report, error) {
-	s := studyOf(o)
-	r := &results{study: s, seeds: make([]found, lab.Pick(o, 16, 2, 2))}
-	p.Expect(int64(len(r.seeds)) * s.work())
-	seed := func(ctx context.Context, i, workers int) (err error) {
-		r.seeds[i], err = s.seed(ctx, o, p, o.Seed+uint64(i), workers)
-		return err
-	}
-	if err := training.SideBySide(ctx, o, len(r.seeds), seed); err != nil {
+	s, seeds := studyOf(o), lab.Pick(o, 16, 2, 2)
+	p.Expect(int64(seeds) * s.work())
+	all, err := training.Seeds(ctx, o, seeds, func(ctx context.Context, o lab.Options) (found, error) { return s.seed(ctx, o, p) })
+	if err != nil {
 		return nil, err
 	}
+	r := &results{study: s, seeds: all}
 	return r.report(), nil
 }
 
@@ -242,20 +239,18 @@ type seedRun struct {
 }
 
 // seed does all that is done with one.
-func (s study) seed(
-	ctx context.Context, o lab.Options, p *lab.Steps, seed uint64, workers int,
-) (f found, err error) {
-	in, err := training.NewSetup(o, seed, training.Setup{
+func (s study) seed(ctx context.Context, o lab.Options, p *lab.Steps) (f found, err error) {
+	in, err := training.NewSetup(o, o.Seed, training.Setup{
 		Steps: s.steps, Batch: s.batch, Seq: s.seq, Rate: s.rate, Judged: s.judged,
 	})
 	if err != nil {
 		return f, err
 	}
-	r := &seedRun{study: s, in: in, seed: seed, workers: workers,
+	r := &seedRun{study: s, in: in, seed: o.Seed, workers: o.Workers,
 		done: func(what string, units int) error {
-			return p.Done(ctx, fmt.Sprintf("%s, seed %d", what, seed), int64(units))
+			return p.Done(ctx, fmt.Sprintf("%s, seed %d", what, o.Seed), int64(units))
 		}}
-	f.seed = seed
+	f.seed = o.Seed
 	f.arms = make([]result, len(arms()))
 	var ended *nn.Llama // in BF16
 	for i, a := range arms() {
@@ -300,11 +295,11 @@ func (r *seedRun) train(ctx context.Context, a arm, to *result) (*nn.Llama, erro
 				return nil, err
 			}
 		}
-		tokens, targets, err := r.in.Corpus.Batch(step, r.batch, r.seq)
+		b, err := in.At(step)
 		if err != nil {
 			return nil, err
 		}
-		f, skip, err := run.StepOrSkip(ctx, tokens, targets, r.batch, r.seq, schedule.At(step), nil)
+		f, skip, err := run.StepOrSkip(ctx, b.Tokens, b.Targets, b.Sequences, b.Seq, schedule.At(step), nil)
 		if err != nil {
 			return nil, err
 		}
@@ -321,7 +316,7 @@ func (r *seedRun) train(ctx context.Context, a arm, to *result) (*nn.Llama, erro
 	if err := recorder.Flush(); err != nil {
 		return nil, err
 	}
-	loss, err := run.HeldOut(ctx, r.in.Corpus, r.judged, r.batch, r.seq)
+	loss, err := in.HeldOut(ctx, run.Model)
 	if err != nil {
 		return nil, err
 	}

@@ -218,13 +218,6 @@ func alignmentOf(m *nn.Llama, step int, layers []branches) (all []alignment) {
 	return all
 }
 
-// copyParams makes the parameters of dst those of src, which has the same shape.
-func copyParams(dst, src *nn.Llama) {
-	for i, p := range src.Params() {
-		copy(dst.Params()[i].Value, p.Value)
-	}
-}
-
 // encoder quantizes the input of one down projection under an arm, step by step.
 type encoder struct {
 	of       arm

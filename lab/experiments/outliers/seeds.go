@@ -130,7 +130,7 @@ func (r *seedRun) goOn(ctx context.Context, a arm, growing bool) (course, error)
 	if err != nil {
 		return c, err
 	}
-	copyParams(run.Model, r.base)
+	training.CopyWeights(run.Model, r.base)
 	run.Optimizer.WeightDecay = trainingDecay
 	var w *witness
 	if !a.trained {
@@ -173,7 +173,7 @@ func (r *seedRun) goOn(ctx context.Context, a arm, growing bool) (course, error)
 			}
 		}
 		if look && growing {
-			heldOut, err := run.HeldOut(ctx, r.setup.Corpus, r.plan.judged, r.plan.batch, r.plan.seq)
+			heldOut, err := r.setup.HeldOut(ctx, run.Model)
 			if err != nil {
 				return c, err
 			}
@@ -248,7 +248,7 @@ func (w *witness) before(ctx context.Context, step int) error {
 		if f.of.timing == justInTime || !f.of.renews(step, w.plan.window) {
 			continue
 		}
-		copyParams(f.Model, w.model)
+		training.CopyWeights(f.Model, w.model)
 		if _, err := f.Model.Loss(ctx, tokens, targets, w.plan.batch, w.plan.seq); err != nil {
 			return err
 		}
@@ -312,8 +312,8 @@ func (f *fidelity) add(layer fidelity, n float64) {
 // losses takes held-out losses of the weights after the step.
 func (w *witness) losses(ctx context.Context, c *course) error {
 	for i, f := range w.followers {
-		copyParams(f.Model, w.model)
-		loss, err := f.HeldOut(ctx, w.setup.Corpus, w.plan.judged, w.plan.batch, w.plan.seq)
+		training.CopyWeights(f.Model, w.model)
+		loss, err := w.setup.HeldOut(ctx, f.Model)
 		if err != nil {
 			return err
 		}

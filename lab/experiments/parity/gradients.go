@@ -78,7 +78,7 @@ func (t *trainee) inFloat64(multiply reference.Multiply) source {
 	}
 	follow(t.masters)
 	gradient := func(ctx context.Context, b batch) (reference.Values, error) {
-		_, g, err := m.Gradients(ctx, w, b.tokens, b.targets, b.seq, multiply)
+		_, g, err := m.Gradients(ctx, w, b.Tokens, b.Targets, b.Seq, multiply)
 		for i, p := range t.masters {
 			if g != nil {
 				t.factors[i].timesWide(g[p.Name], p.Cols)
@@ -310,9 +310,7 @@ func transposed(m blas64.General) []float64 {
 }
 
 // product writes a·bᵀ to c, with a and b quantized.
-func (n *narrow) product(
-	ctx context.Context, c blas64.General, a, b []float64, o nn.Operands,
-) error {
+func (n *narrow) product(ctx context.Context, c blas64.General, a, b []float64, o nn.Operands) error {
 	qa, err := n.quantized(ctx, a, c.Rows, o.A)
 	if err != nil {
 		return err
@@ -346,9 +344,7 @@ func additionErrorOf(got []float32, want []float64) additionError {
 }
 
 // quantized rounds values to float32 first, as a layer has them.
-func (n *narrow) quantized(
-	ctx context.Context, values []float64, rows int, r scaling.Recipe,
-) (*tensor.Tensor, error) {
+func (n *narrow) quantized(ctx context.Context, values []float64, rows int, r scaling.Recipe) (*tensor.Tensor, error) {
 	single := make([]float32, len(values))
 	for i, v := range values {
 		single[i] = float32(v)
@@ -427,7 +423,7 @@ func (t *trainee) widths(ctx context.Context, b batch) (widths, error) {
 		}
 	}
 	defer func() { t.model.Shared().Tap = nil }()
-	_, err := t.model.Logits(ctx, b.tokens, b.sequences, b.seq)
+	_, err := t.model.Logits(ctx, b.Tokens, b.Sequences, b.Seq)
 	return all, err
 }
 

@@ -35,20 +35,17 @@ var Experiment = lab.Experiment{
 }
 
 func measure(ctx context.Context, o lab.Options, p *lab.Steps) (*report.Report, error) {
-	s := studyOf(o)
-	r := &results{study: s, seeds: make([]found, lab.Pick(o, 8, 2, 2))}
+	s, seeds := studyOf(o), lab.Pick(o, 8, 2, 2)
+	r := &results{study: s}
+	var err error
 	if o.Activations != nil {
-		var err error
 		if r.real, err = realWidths(o.Activations); err != nil {
 			return nil, err
 		}
 	}
-	p.Expect(int64(len(r.seeds)) * s.work())
-	do := func(ctx context.Context, i, workers int) (err error) {
-		r.seeds[i], err = s.seed(ctx, o, p, o.Seed+uint64(i), workers)
-		return err
-	}
-	if err := training.SideBySide(ctx, o, len(r.seeds), do); err != nil {
+	p.Expect(int64(seeds) * s.work())
+	r.seeds, err = training.Seeds(ctx, o, seeds, func(ctx context.Context, o lab.Options) (found, error) { return s.seed(ctx, o, p) })
+	if err != nil {
 		return nil, err
 	}
 	r.weights = r.seeds[0].weights

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/octavo-fp8/octavo/internal/trial"
 	"github.com/octavo-fp8/octavo/lab"
 	"github.com/octavo-fp8/octavo/lab/experiments/parity/reference"
 	"github.com/octavo-fp8/octavo/lab/training"
@@ -72,9 +71,8 @@ func (s study) work() int64 {
 func addingUnits() int { return exactUnits + len(additions())*kernelUnits }
 
 // seed does all that is done with one.
-func (s study) seed(
-	ctx context.Context, o lab.Options, p *lab.Steps, seed uint64, workers int,
-) (f found, err error) {
+func (s study) seed(ctx context.Context, o lab.Options, p *lab.Steps) (f found, err error) {
+	seed, workers := o.Seed, o.Workers
 	f.seed = seed
 	form := training.Setup{Judged: s.judged, Batch: s.sequences, Seq: s.config.Context}
 	in, err := training.NewSetup(o, seed, form)
@@ -230,12 +228,13 @@ type plan struct {
 }
 
 func (p plan) batch(c *train.Corpus, step int) (batch, error) {
-	tokens, targets, err := c.Batch(step, p.sequences, p.config.Context)
-	return batch{tokens, targets, p.sequences, p.config.Context}, err
+	return p.setup(c).At(step)
 }
 
 func (p plan) setup(c *train.Corpus) training.Setup {
-	return training.Setup{Corpus: c, Steps: p.common + p.apart, Rate: p.rate}
+	return training.Setup{
+		Corpus: c, Steps: p.common + p.apart, Batch: p.sequences, Seq: p.config.Context, Rate: p.rate, Judged: p.judged,
+	}
 }
 
 // root trains the common part of a seed, in FP32, and gives it its spread.
@@ -333,6 +332,5 @@ func (p plan) goOn(ctx context.Context, t *trainee, c *train.Corpus,
 
 // heldOut returns the mean loss on held-out text, in the arm's arithmetic.
 func (p plan) heldOut(ctx context.Context, t *trainee, c *train.Corpus) (float64, error) {
-	run := trial.Run{Model: t.model}
-	return run.HeldOut(ctx, c, p.judged, p.sequences, p.config.Context)
+	return p.setup(c).HeldOut(ctx, t.model)
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/lab/training"
 	"github.com/octavo-fp8/octavo/nn"
 	"github.com/octavo-fp8/octavo/optim"
 )
@@ -92,12 +93,7 @@ func (t *trainee) write() {
 
 // gradients computes those of a batch, in the model's coordinates, and returns its loss.
 func (t *trainee) gradients(ctx context.Context, b batch) (loss float64, err error) {
-	t.model.ZeroGrad()
-	l, err := t.model.Loss(ctx, b.tokens, b.targets, b.sequences, b.seq)
-	if err != nil {
-		return 0, err
-	}
-	return float64(l), t.model.Backward(ctx)
+	return b.Gradients(ctx, t.model)
 }
 
 // step trains on a batch and returns its loss before that.
@@ -115,11 +111,7 @@ func (t *trainee) step(ctx context.Context, b batch, rate float64) (loss float64
 	return loss, nil
 }
 
-// batch is a part of a text, [sequences, seq].
-type batch struct {
-	tokens, targets []int32
-	sequences, seq  int
-}
+type batch = training.Batch
 
 // A model of a few hundred steps has operands that are nearly normal, and those of a model
 // that was trained out are not: its channels differ, and some are outliers. A spread gives

@@ -36,17 +36,13 @@ var Experiment = lab.Experiment{
 }
 
 func measure(ctx context.Context, o lab.Options, p *lab.Steps) (*report.Report, error) {
-	s := studyOf(o)
-	r := &results{study: s, seeds: make([]found, lab.Pick(o, 8, 2, 2))}
-	p.Expect(int64(len(r.seeds)) * s.work())
-	seed := func(ctx context.Context, i, workers int) (err error) {
-		r.seeds[i], err = s.seed(ctx, o, p, o.Seed+uint64(i), workers)
-		return err
-	}
-	err := training.SideBySide(ctx, o, len(r.seeds), seed)
+	s, seeds := studyOf(o), lab.Pick(o, 8, 2, 2)
+	p.Expect(int64(seeds) * s.work())
+	all, err := training.Seeds(ctx, o, seeds, func(ctx context.Context, o lab.Options) (found, error) { return s.seed(ctx, o, p) })
 	if err != nil {
 		return nil, err
 	}
+	r := &results{study: s, seeds: all}
 	for shape := range s.config.Shapes() {
 		r.params = append(r.params, shape.Name)
 	}

@@ -57,12 +57,6 @@ type result struct {
 	gradients     []gradientError // of each parameter
 }
 
-// batch is a part of a text, [sequences, seq].
-type batch struct {
-	tokens, targets []int32
-	sequences, seq  int
-}
-
 // Units of progress: about a forward pass.
 const passUnits = 3
 
@@ -81,21 +75,19 @@ type seedRun struct {
 }
 
 // seed does all that is done with one.
-func (s study) seed(
-	ctx context.Context, o lab.Options, p *lab.Steps, seed uint64, workers int,
-) (f found, err error) {
-	s.config.Workers = workers
-	in, err := training.NewSetup(o, seed, training.Setup{
+func (s study) seed(ctx context.Context, o lab.Options, p *lab.Steps) (f found, err error) {
+	s.config.Workers = o.Workers
+	in, err := training.NewSetup(o, o.Seed, training.Setup{
 		Steps: s.common + s.apart, Batch: s.sequences, Seq: s.config.Context,
 		Rate: s.rate, Judged: s.judged,
 	})
 	if err != nil {
 		return f, err
 	}
-	r := &seedRun{study: s, in: in, seed: seed, done: func(what string, units int) error {
-		return p.Done(ctx, fmt.Sprintf("%s, seed %d", what, seed), int64(units))
+	r := &seedRun{study: s, in: in, seed: o.Seed, done: func(what string, units int) error {
+		return p.Done(ctx, fmt.Sprintf("%s, seed %d", what, o.Seed), int64(units))
 	}}
-	f.seed = seed
+	f.seed = o.Seed
 	if f.common, err = r.train(ctx); err != nil {
 		return f, err
 	}
@@ -133,17 +125,11 @@ func (r *seedRun) train(ctx context.Context) (losses []float64, err error) {
 func (r *seedRun) model(a arm) (*trial.Run, error) {
 	config := r.config
 	a.use(&config)
-	model, err := nn.NewZeroLlama(config)
-	if err != nil {
-		return nil, err
-	}
-	for i, p := range r.base.Params() {
-		copy(model.Params()[i].Value, p.Value)
-	}
+	model, err := training.Twin(r.base, config)
 	return &trial.Run{
 		Name: a.name, Model: model,
 		Optimizer: optim.AdamW{Clip: 1, WeightDecay: 0.1, Workers: config.Workers},
-	}, nil
+	}, err
 }
 
 // goOn trains an arm on, with moments that begin anew in all of them.
@@ -157,12 +143,12 @@ func (r *seedRun) goOn(ctx context.Context, a arm, to *result) error {
 	}
 	schedule := r.in.Schedule()
 	for step := range r.apart {
-		b, err := r.batch(step)
+		b, err := r.in.At(r.common + step)
 		if err != nil {
 			return err
 		}
 		rate := schedule.At(r.common+step) * min(1, float64(step+1)/float64(r.warmup))
-		f, skip, err := run.StepOrSkip(ctx, b.tokens, b.targets, b.sequences, b.seq, rate, nil)
+		f, skip, err := run.StepOrSkip(ctx, b.Tokens, b.Targets, b.Sequences, b.Seq, rate, nil)
 		if err != nil {
 			return err
 		}
@@ -202,20 +188,14 @@ func (r *seedRun) heldOut(ctx context.Context, run *trial.Run) (float64, error) 
 	return training.AtMostUniform(loss, r.config.Vocab), r.done(run.Name, r.judged)
 }
 
-// batch returns one of those after the common steps.
-func (r *seedRun) batch(i int) (batch, error) {
-	tokens, targets, err := r.in.Corpus.Batch(r.common+i, r.sequences, r.config.Context)
-	return batch{tokens, targets, r.sequences, r.config.Context}, err
-}
-
 // compare compares the gradients of all arms where they part with those of FP32.
 func (r *seedRun) compare(ctx context.Context, to []result) error {
 	for i := range r.batches {
-		b, err := r.batch(i)
+		b, err := r.in.At(r.common + i)
 		if err != nil {
 			return err
 		}
-		if err := gradients(ctx, r.base, b); err != nil {
+		if _, err := b.Gradients(ctx, r.base); err != nil {
 			return err
 		}
 		for j, a := range arms() {
@@ -223,7 +203,7 @@ func (r *seedRun) compare(ctx context.Context, to []result) error {
 			if err != nil {
 				return err
 			}
-			if err := gradients(ctx, run.Model, b); err != nil {
+			if _, err := b.Gradients(ctx, run.Model); err != nil {
 				return fmt.Errorf("%s: %w", a.name, err)
 			}
 			to[j].count(run.Model.Params(), r.base.Params())
@@ -293,13 +273,4 @@ func (e gradientError) bias() float64 {
 		return 0
 	}
 	return e.along / e.want
-}
-
-// gradients computes those of a batch; the parameters have them then.
-func gradients(ctx context.Context, m *nn.Llama, b batch) error {
-	m.ZeroGrad()
-	if _, err := m.Loss(ctx, b.tokens, b.targets, b.sequences, b.seq); err != nil {
-		return err
-	}
-	return m.Backward(ctx)
 }
