@@ -304,7 +304,6 @@ func (c *caching) label(part int) string {
 
 func (s *study) tables() []report.Table {
 	return []report.Table{
-		// Our figures beside the published ones, and why they may differ.
 		report.Write(report.Table{
 			Name: "published", Title: "Beside what was published",
 			Columns: []string{"figure", "source", "published", "here", "here over published", "where it differs by more than 10 %"},

@@ -78,7 +78,6 @@ func (s *study) report() *report.Report {
 	return &report.Report{
 		Goals: goals, Findings: s.findings(goals), Limits: s.limits(),
 		Charts: []chart.Chart{
-			// By seed what missing shares cost.
 			report.Draw(chart.Chart{
 				Title: "Held-out loss above that of all ranks, by seed; at the end the mean and its standard error",
 				X:     "seed", Y: "percent", Zero: true,
@@ -91,7 +90,6 @@ func (s *study) report() *report.Report {
 					p.AddMean(line, "mean", above...)
 				}
 			}),
-			// Norms of mean gradients.
 			report.Draw(chart.Chart{
 				Title: "Norm of the mean gradient over that of all ranks, mean of the seeds",
 				X:     "step", Y: "ratio", Smooth: true,
@@ -108,7 +106,6 @@ func (s *study) report() *report.Report {
 		Tables: []report.Table{
 			s.teamTable(),
 			s.faultTable(),
-			// Each fault.
 			report.LinesOf(report.Table{
 				Name: "found", Raw: true, Columns: []string{"seed", "fault", "step", "rank", "twin", "ranks", "sums"},
 			}, s.samples, faultsOf, func(of *sample, f certify.Found) []any {

@@ -17,14 +17,12 @@ func (s *study) report() *report.Report {
 		},
 		Limits: s.limits(),
 		Charts: []chart.Chart{
-			// The means and their intervals.
 			report.Draw(chart.Chart{Y: "percent", Zero: true, Title: "Held-out loss above that of BF16, mean of the seeds, with 95 % intervals for all together; nvfp4 where only what it is without is named"}, func(p *report.Plot) {
 				for i, w := range s.ways {
 					e := s.over(i, bf16Way)
 					p.AddPoint(chart.Series{Name: "mean", Mark: chart.Dots}, strings.TrimPrefix(w.name, "nvfp4 "), chart.Point{Y: e.At, Spread: e.half()})
 				}
 			}),
-			// The differences of each seed.
 			report.Draw(chart.Chart{Title: "Held-out loss above that of nvfp4, by seed", X: "seed", Y: "percent", Zero: true}, func(p *report.Plot) {
 				for way := firstPart; way <= fourOverSixWay; way++ {
 					for i, percent := range s.over(way, nvfp4Way).bySeed {
@@ -32,14 +30,11 @@ func (s *study) report() *report.Report {
 					}
 				}
 			}),
-			// How far training losses are apart over the steps.
 			report.Draw(chart.Chart{Title: "Training loss above that of BF16 on the same batch, mean of the seeds", X: "step", Y: "percent", Zero: true, Smooth: true}, func(p *report.Plot) {
 				for _, w := range s.ways[1:] {
 					p.AddCurves(s.losses().Above(w.name, s.ways[bf16Way].name), chart.Series{Name: w.name})
 				}
 			}),
-			// The ways to round as labels, and for each kind of values what one
-			// rounding loses and what the mean of many does.
 			report.Draw(chart.Chart{Title: "What rounding to NVFP4 loses, of the sum of squares", Y: "percent", LogY: true}, func(p *report.Plot) {
 				for _, r := range s.meanRoundings() {
 					p.Add(chart.Series{Name: "one rounding, " + r.values, Mark: chart.Dots}, r.way, 100*r.once)

@@ -383,7 +383,6 @@ func (g *study) charts() []chart.Chart {
 		}),
 		g.blockChart(product),
 		g.blockChart(gradient),
-		// How the ratios to the last step are distributed.
 		report.Draw(chart.Chart{Title: "A block's amax over that of the last step", X: "percent of blocks below", Y: "ratio", LogY: true,
 			Lines: []chart.Reference{{Name: "room of the scale", Value: roomInE4M3}}}, func(p *report.Plot) {
 			for _, o := range g.operands {

@@ -279,7 +279,6 @@ func (r *results) report() *report.Report {
 					p.AddCurves(r.curves().Above(a.name, arms()[bf16Arm].name), chart.Series{Name: a.name, Dashed: a.control})
 				}
 			}),
-			// The gaps of the seeds, and behind them their mean and its standard error.
 			report.Draw(chart.Chart{
 				Title: "Training loss of the last two thirds of the steps above that of BF16, by seed; at the end the " +
 					"mean and its standard error",
@@ -293,7 +292,6 @@ func (r *results) report() *report.Report {
 					p.AddMean(s, "mean", gaps...)
 				}
 			}),
-			// How uneven loads are, step by step.
 			report.Draw(chart.Chart{
 				Title: "Loads of a step: standard deviation over the mean, mean of layers and seeds",
 				X:     "step", Y: "coefficient of variation", Zero: true, Smooth: true,
@@ -308,7 +306,6 @@ func (r *results) report() *report.Report {
 			}),
 			r.loadChart(),
 			r.amaxChart(),
-			// By operand what saturates under delayed scales.
 			report.Draw(chart.Chart{
 				Title: "Values that saturate in the experts under delayed scales, mean of layers and seeds",
 				X:     "step", Y: "of a million", Zero: true,
@@ -327,7 +324,6 @@ func (r *results) report() *report.Report {
 					}
 				}
 			}),
-			// What scales that experts share flush.
 			report.Draw(chart.Chart{
 				Title: "Values that become 0 in E4M3, by what shares a scale, after FP8's training; mean of seeds",
 				Y:     "of a thousand", Zero: true,
@@ -337,7 +333,6 @@ func (r *results) report() *report.Report {
 						r.flushed(s.operand, ofAll(s.way))...)
 				}
 			}),
-			// By layer which choices change.
 			report.Draw(chart.Chart{
 				Title: "Choices that are not FP32's at the same weights, by layer, mean of the seeds",
 				X:     "layer", Y: "percent", LogY: true,
@@ -352,7 +347,6 @@ func (r *results) report() *report.Report {
 					}
 				}
 			}),
-			// The error of gradients by part.
 			report.Draw(chart.Chart{
 				Title: "Error of the gradients of a part's weights against FP32, median of weights, mean of seeds",
 				Y:     "percent of the gradient", LogY: true,
@@ -419,7 +413,6 @@ func (r *results) report() *report.Report {
 		out.Goals = append(out.Goals, declared().Judge(name, values[name]))
 	}
 	out.Findings = []report.Finding{
-		// How far the loss is from BF16's.
 		report.NewFinding(fmt.Sprintf("The training loss of the last two thirds of the steps is above that of BF16 by %s in FP8 (in brackets "+
 			"the interval over seeds), by %s under DeepSeek-V3's recipe, by %s in MXFP8, by %s under delayed "+
 			"scales, and by %s in BF16 with a rate that is lower by a fifth. Without biases that balance "+

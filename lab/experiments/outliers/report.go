@@ -183,13 +183,11 @@ func (s *study) report() *report.Report {
 					}
 				}
 			}),
-			// Of losses of the same weights.
 			report.Draw(chart.Chart{Title: "Held-out loss above that of FP32, of the same weights, fine-tuned: mean over seeds", X: "step", Y: "percent", Zero: true}, func(p *report.Plot) {
 				for i, a := range lossArms() {
 					s.addGaps(p, chart.Series{Name: a.name, Mark: chart.Joined, Dashed: a.smooth}, func(f seedFigures) []float64 { return f.growing.under[i] })
 				}
 			}),
-			// Of losses of runs of their own.
 			report.Draw(chart.Chart{Title: "Held-out loss of runs above that of FP32, fine-tuned: mean over seeds", X: "step", Y: "percent", Zero: true}, func(p *report.Plot) {
 				for i, run := range s.seeds[0].runs {
 					s.addGaps(p, chart.Series{Name: run.name, Mark: chart.Joined}, func(f seedFigures) []float64 { return f.runs[i].heldOut })
@@ -293,7 +291,6 @@ func (s *study) tables() []report.Table {
 		s.armTable("fine-tuned", growingOf),
 		s.armTable("calm", calmOf),
 		s.lossTable(),
-		// One value of each seed, of all that is judged.
 		report.Write(report.Table{
 			Name: "seeds", Title: "All values of all seeds", Raw: true,
 			Columns: []string{"seed", "what", "value"},

@@ -102,7 +102,6 @@ func (r *results) judged() map[string][]float64 {
 func (r *results) report() *report.Report {
 	out := &report.Report{
 		Charts: []chart.Chart{
-			// Of all steps.
 			report.Draw(chart.Chart{
 				Title: "Training loss, mean of the seeds: in common, and then apart",
 				X:     "step", Y: "nats per byte", Smooth: true,
@@ -124,7 +123,6 @@ func (r *results) report() *report.Report {
 					p.AddCurves(r.curves().Above(a.name, arms()[fp32Arm].name), chart.Series{Name: a.name, Dashed: a.control})
 				}
 			}),
-			// The gaps of the seeds, and behind them their mean and its standard error.
 			report.Draw(chart.Chart{
 				Title: "Held-out loss above that of FP32, by seed; at the end the mean and its standard error",
 				X:     "seed", Y: "percent", Zero: true,
@@ -133,7 +131,6 @@ func (r *results) report() *report.Report {
 					p.AddMean(r.bySeed(p, arm, r.gap(arm)), "mean", r.gap(arm)...)
 				}
 			}),
-			// The error of the gradient of each weight.
 			report.Draw(chart.Chart{
 				Title: "Error of the gradient of each weight, of a batch, against float64: mean of the seeds",
 				Y:     "percent of the gradient", LogY: true,
@@ -147,7 +144,6 @@ func (r *results) report() *report.Report {
 					}
 				}
 			}),
-			// The bias of arms and of ways to add, by seed.
 			report.Draw(chart.Chart{
 				Title: "Projection of the gradient on the true one, less 1: mean of weights and batches, by seed",
 				X:     "seed", Y: "percent", Zero: true,
@@ -156,7 +152,6 @@ func (r *results) report() *report.Report {
 					r.bySeed(p, arm, r.gradient(arm, projection))
 				}
 			}),
-			// How the error of the mean gradient falls with the number of batches.
 			report.Draw(chart.Chart{
 				Title: "Error of the mean gradient over so many batches: mean of weights and seeds",
 				X:     "batches", Y: "percent of one gradient", LogX: true, LogY: true,
@@ -183,7 +178,6 @@ func (r *results) report() *report.Report {
 				report.Deviation("standard deviation", r.gap), report.Low("interval from", r.gap), report.High("to", r.gap)),
 			r.gradientTable(),
 			r.additionTable(),
-			// The operands beside those of a real model.
 			report.Write(report.Table{
 				Name: "operands",
 				Title: "Spread of the inputs of linear layers, mean of layers: as trained in common, as they are " +
@@ -238,8 +232,6 @@ func (r *results) report() *report.Report {
 		out.Goals = append(out.Goals, declared().Judge(name, values[name]))
 	}
 	out.Findings = []report.Finding{
-		// How far the loss is from that of FP32, and that of which arms it is not
-		// asked to tell.
 		report.NewFinding(fmt.Sprintf("Held-out loss is above that of FP32 by %s in FP8 (in brackets "+
 			"the interval over seeds), by %s in E5M2 with one scale per tensor, which seed by seed is %s "+
 			"above FP8, and by %s under stale scales. The last two are no controls of the loss: pilots say "+
