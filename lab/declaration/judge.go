@@ -18,8 +18,8 @@ func (d *Declaration) Judge(name string, values []float64) report.Goal {
 	return d.JudgeInterval(name, statistics.OfMean(values, d.Compared(name)), len(values))
 }
 
-// JudgeInterval is Judge where the interval was found by resampling n clusters, corrected
-// for Compared(name) goals (statistics.Clusters).
+// JudgeInterval is Judge where an interval of n values was found otherwise, corrected for
+// Compared(name) goals.
 func (d *Declaration) JudgeInterval(name string, found statistics.Interval, n int) report.Goal {
 	g, control := d.find(name)
 	if g.Test == Exact {

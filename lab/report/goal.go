@@ -57,9 +57,6 @@ func (g Goal) AtLength() Goal {
 // Met reports whether the goal was met.
 func (g Goal) Met() bool { return g.Outcome == Met }
 
-// isControl reports whether the goal is to be caught.
-func (g Goal) isControl() bool { return g.Control }
-
 // Outcomes says what became of goals of the given names, in their order: "a is met, b is not
 // judged". It panics if there is none of a name.
 func Outcomes(goals []Goal, names ...string) string {
@@ -124,7 +121,7 @@ func TallyOf(reports ...*Report) (t Tally) {
 }
 
 func (t *Tally) count(g Goal) *int {
-	if g.isControl() {
+	if g.Control {
 		return [...]*int{Caught: &t.Controls.Caught, NotCaught: &t.Controls.NotCaught, Undecided: &t.Controls.Undecided, NotJudged: &t.Controls.NotJudged}[g.Outcome]
 	}
 	return [...]*int{Met: &t.Met, Missed: &t.Missed, Undecided: &t.Undecided, NotJudged: &t.NotJudged}[g.Outcome]

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strconv"
 	"time"
 
@@ -154,30 +155,13 @@ type Change struct {
 	Seen bool     `json:"seen"` // a result was known by then
 }
 
-// Hypotheses returns the goals that are not controls.
-func (r *Report) Hypotheses() []Goal { return r.goals(false) }
-
-// Controls returns the goals that must be caught.
-func (r *Report) Controls() []Goal { return r.goals(true) }
-
-func (r *Report) goals(controls bool) (list []Goal) {
-	for _, g := range r.Goals {
-		if g.isControl() == controls {
-			list = append(list, g)
-		}
-	}
-	return list
+// goals returns those of a kind.
+func (r *Report) goals(are func(Goal) bool) []Goal {
+	return slices.DeleteFunc(slices.Clone(r.Goals), func(g Goal) bool { return !are(g) })
 }
 
-// Open returns the goals that the run could not decide, and those that it has too little for.
-func (r *Report) Open() (list []Goal) {
-	for _, g := range r.Goals {
-		if g.Undecided != "" {
-			list = append(list, g)
-		}
-	}
-	return list
-}
+// sentences are what the findings say.
+func (r *Report) sentences() []string { return statistics.Each(r.Findings, Finding.String) }
 
 // Results are reports without their charts and tables, for a program.
 type Results struct {
@@ -211,11 +195,7 @@ func ResultsOf(length Length, seed uint64, reports ...*Report) Results {
 }
 
 func (r *Report) summary() Summary {
-	var findings []string
-	for _, f := range r.Findings {
-		findings = append(findings, f.String())
-	}
-	return Summary{r.Name, r.Title, r.Claim, TallyOf(r), r.Plan, r.Goals, findings, r.Limits, r.Time.Seconds()}
+	return Summary{r.Name, r.Title, r.Claim, TallyOf(r), r.Plan, r.Goals, r.sentences(), r.Limits, r.Time.Seconds()}
 }
 
 // File returns the name of a table's CSV file.

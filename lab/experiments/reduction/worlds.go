@@ -216,8 +216,6 @@ func (w *world) bytes(params []*nn.Param) float64 {
 	return 1 + float64(4*len(params))/float64(values)
 }
 
-func (w *world) String() string { return fmt.Sprintf("%d workers, %s, %v", w.size, w.kind.name, w.way) }
-
 // teamKind is a way for workers that train together to reduce their gradients.
 type teamKind struct {
 	name string
