@@ -18,6 +18,12 @@ func (d *Declaration) Judge(name string, values []float64) report.Goal {
 	return d.JudgeInterval(name, statistics.OfMean(values, d.Compared(name)), len(values))
 }
 
+// JudgeAll judges all goals, none of which is exact, in the order of their declaration, by
+// the values of their names.
+func (d *Declaration) JudgeAll(values map[string][]float64) []report.Goal {
+	return statistics.Each(d.Names(), func(name string) report.Goal { return d.Judge(name, values[name]) })
+}
+
 // JudgeInterval is Judge where an interval of n values was found otherwise, corrected for
 // Compared(name) goals.
 func (d *Declaration) JudgeInterval(name string, found statistics.Interval, n int) report.Goal {

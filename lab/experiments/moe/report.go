@@ -267,7 +267,22 @@ func (r *results) judged() map[string][]float64 {
 }
 
 func (r *results) report() *report.Report {
-	out := &report.Report{
+	goals := declared().JudgeAll(r.judged())
+	return &report.Report{
+		Goals: goals,
+		Findings: []report.Finding{
+			report.NewFinding(fmt.Sprintf("The training loss of the last two thirds of the steps is above that of BF16 by %s in FP8 (in brackets "+
+				"the interval over seeds), by %s under DeepSeek-V3's recipe, by %s in MXFP8, by %s under delayed "+
+				"scales, and by %s in BF16 with a rate that is lower by a fifth. Without biases that balance "+
+				"experts BF16 itself is off by %s. As declared: %s.",
+				percent(r.gap(fp8Arm)), percent(r.gap(deepSeekArm)), percent(r.gap(mxfp8Arm)),
+				percent(r.gap(delayedArm)), percent(r.gap(slowerArm)), percent(r.gap(unbalancedArm)),
+				report.Outcomes(goals, "loss-fp8", "loss-deepseek-v3", "loss-mxfp8", "loss-lower-rate"))),
+			r.loadFinding(goals),
+			r.choiceFinding(goals),
+			r.expertFinding(goals),
+		},
+		Limits: r.limits(),
 		Charts: []chart.Chart{
 			// Of the training loss as gaps: the losses themselves lie on each other.
 			report.Draw(chart.Chart{
@@ -408,24 +423,6 @@ func (r *results) report() *report.Report {
 			}),
 		},
 	}
-	values := r.judged()
-	for _, name := range declared().Names() {
-		out.Goals = append(out.Goals, declared().Judge(name, values[name]))
-	}
-	out.Findings = []report.Finding{
-		report.NewFinding(fmt.Sprintf("The training loss of the last two thirds of the steps is above that of BF16 by %s in FP8 (in brackets "+
-			"the interval over seeds), by %s under DeepSeek-V3's recipe, by %s in MXFP8, by %s under delayed "+
-			"scales, and by %s in BF16 with a rate that is lower by a fifth. Without biases that balance "+
-			"experts BF16 itself is off by %s. As declared: %s.",
-			percent(r.gap(fp8Arm)), percent(r.gap(deepSeekArm)), percent(r.gap(mxfp8Arm)),
-			percent(r.gap(delayedArm)), percent(r.gap(slowerArm)), percent(r.gap(unbalancedArm)),
-			report.Outcomes(out.Goals, "loss-fp8", "loss-deepseek-v3", "loss-mxfp8", "loss-lower-rate"))),
-		r.loadFinding(out.Goals),
-		r.choiceFinding(out.Goals),
-		r.expertFinding(out.Goals),
-	}
-	out.Limits = r.limits()
-	return out
 }
 
 // percent is a mean over seeds with its interval.

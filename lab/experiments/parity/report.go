@@ -100,7 +100,22 @@ func (r *results) judged() map[string][]float64 {
 }
 
 func (r *results) report() *report.Report {
-	out := &report.Report{
+	goals := declared().JudgeAll(r.judged())
+	return &report.Report{
+		Goals: goals,
+		Findings: []report.Finding{
+			report.NewFinding(fmt.Sprintf("Held-out loss is above that of FP32 by %s in FP8 (in brackets "+
+				"the interval over seeds), by %s in E5M2 with one scale per tensor, which seed by seed is %s "+
+				"above FP8, and by %s under stale scales. The last two are no controls of the loss: pilots say "+
+				"that at this scale it cannot tell them from FP32 by the margin, whether they do harm or not. "+
+				"Their controls are errors of gradients: %s.",
+				said(r.gap(fp8Arm)), said(r.gap(e5m2Arm)),
+				said(statistics.Differences(r.gap(e5m2Arm), r.gap(fp8Arm))), said(r.gap(staleArm)),
+				report.Outcomes(goals, "error-e5m2", "sum-e5m2", "error-stale"))),
+			r.gradientFinding(goals),
+			r.batchesFinding(goals),
+		},
+		Limits: r.limits(),
 		Charts: []chart.Chart{
 			report.Draw(chart.Chart{
 				Title: "Training loss, mean of the seeds: in common, and then apart",
@@ -227,24 +242,6 @@ func (r *results) report() *report.Report {
 			r.curves().Table("curves", "seed", "arm", "step", "loss"),
 		},
 	}
-	values := r.judged()
-	for _, name := range declared().Names() {
-		out.Goals = append(out.Goals, declared().Judge(name, values[name]))
-	}
-	out.Findings = []report.Finding{
-		report.NewFinding(fmt.Sprintf("Held-out loss is above that of FP32 by %s in FP8 (in brackets "+
-			"the interval over seeds), by %s in E5M2 with one scale per tensor, which seed by seed is %s "+
-			"above FP8, and by %s under stale scales. The last two are no controls of the loss: pilots say "+
-			"that at this scale it cannot tell them from FP32 by the margin, whether they do harm or not. "+
-			"Their controls are errors of gradients: %s.",
-			said(r.gap(fp8Arm)), said(r.gap(e5m2Arm)),
-			said(statistics.Differences(r.gap(e5m2Arm), r.gap(fp8Arm))), said(r.gap(staleArm)),
-			report.Outcomes(out.Goals, "error-e5m2", "sum-e5m2", "error-stale"))),
-		r.gradientFinding(out.Goals),
-		r.batchesFinding(out.Goals),
-	}
-	out.Limits = r.limits()
-	return out
 }
 
 // said is a mean over seeds with its interval, in percent.

@@ -95,7 +95,8 @@ func (r *results) judged() map[string][]float64 {
 }
 
 func (r *results) report() *report.Report {
-	out := &report.Report{
+	return &report.Report{
+		Goals:    declared().JudgeAll(r.judged()),
 		Findings: []report.Finding{r.orderFinding(), r.practiceFinding(), r.lossFinding()},
 		Limits:   r.limits(),
 		Charts: []chart.Chart{
@@ -139,11 +140,6 @@ func (r *results) report() *report.Report {
 			r.curves().Table("curves", "seed", "arm", "step", "loss"),
 		},
 	}
-	values := r.judged()
-	for _, name := range declared().Names() {
-		out.Goals = append(out.Goals, declared().Judge(name, values[name]))
-	}
-	return out
 }
 
 // order lists classes with a figure in FP8, the largest mean first.
