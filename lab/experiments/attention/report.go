@@ -209,7 +209,9 @@ func (c *caching) finding() report.Finding {
 
 func (s *study) charts() []chart.Chart {
 	return []chart.Chart{
-		report.Draw(chart.Chart{Title: "Error against the spread of scores", X: "standard deviation of scores", Y: "relative error, percent", LogY: true}, func(p *report.Plot) {
+		report.Draw(chart.Chart{
+			Title: "Error against the spread of scores", X: "standard deviation of scores", Y: "relative error, percent", LogY: true,
+		}, func(p *report.Plot) {
 			for _, l := range lifts() {
 				for i, error := range s.errorsOf(l) {
 					p.Add(joined("P lifted by "+l.String()), deviations[i], 100*error)
@@ -221,7 +223,9 @@ func (s *study) charts() []chart.Chart {
 				}
 			}
 		}),
-		report.Draw(chart.Chart{Title: "Share of P that vanishes behind four sinks", X: "Δ, by which their scores are larger", Y: "percent", Zero: true}, func(p *report.Plot) {
+		report.Draw(chart.Chart{
+			Title: "Share of P that vanishes behind four sinks", X: "Δ, by which their scores are larger", Y: "percent", Zero: true,
+		}, func(p *report.Plot) {
 			for _, factor := range []float64{1, 256} {
 				name := fmt.Sprintf("S = %v", factor)
 				for _, f := range s.flushOf(factor) {

@@ -17,7 +17,9 @@ func (s *study) report() *report.Report {
 		},
 		Limits: s.limits(),
 		Charts: []chart.Chart{
-			report.Draw(chart.Chart{Y: "percent", Zero: true, Title: "Held-out loss above that of BF16, mean of the seeds, with 95 % intervals for all together; nvfp4 where only what it is without is named"}, func(p *report.Plot) {
+			report.Draw(chart.Chart{
+				Y: "percent", Zero: true, Title: "Held-out loss above that of BF16, mean of the seeds, with 95 % intervals for all together; nvfp4 where only what it is without is named",
+			}, func(p *report.Plot) {
 				for i, w := range s.ways {
 					e := s.over(i, bf16Way)
 					p.AddPoint(chart.Series{Name: "mean", Mark: chart.Dots}, strings.TrimPrefix(w.name, "nvfp4 "), chart.Point{Y: e.At, Spread: e.half()})
@@ -30,7 +32,9 @@ func (s *study) report() *report.Report {
 					}
 				}
 			}),
-			report.Draw(chart.Chart{Title: "Training loss above that of BF16 on the same batch, mean of the seeds", X: "step", Y: "percent", Zero: true, Smooth: true}, func(p *report.Plot) {
+			report.Draw(chart.Chart{
+				Title: "Training loss above that of BF16 on the same batch, mean of the seeds", X: "step", Y: "percent", Zero: true, Smooth: true,
+			}, func(p *report.Plot) {
 				for _, w := range s.ways[1:] {
 					p.AddCurves(s.losses().Above(w.name, s.ways[bf16Way].name), chart.Series{Name: w.name})
 				}

@@ -66,7 +66,9 @@ func newReport(p published, s *sweep) (*report.Report, error) {
 		Charts: []chart.Chart{
 			s.chart(),
 			// From what effective parameters are read.
-			report.Draw(chart.Chart{Title: "Own sweep: loss by parameters, on text seen again and again", X: "parameters in linear layers", Y: "nats per byte", LogX: true}, func(p *report.Plot) {
+			report.Draw(chart.Chart{
+				Title: "Own sweep: loss by parameters, on text seen again and again", X: "parameters in linear layers", Y: "nats per byte", LogX: true,
+			}, func(p *report.Plot) {
 				for _, bits := range paidFor {
 					p.AddPoint(chart.Series{Name: "FP32", Mark: chart.Joined}, s.params(full[bits]), point(s.losses(full[bits], trained)))
 				}
@@ -75,7 +77,9 @@ func newReport(p published, s *sweep) (*report.Report, error) {
 				}
 			}),
 			p.chart(),
-			report.Draw(chart.Chart{Title: "Published laws: best precision, parameters and tokens free", X: "cost, FLOP", Y: "bits", LogX: true, Lines: []chart.Reference{{Name: "FP8", Value: 8}, {Name: "FP4", Value: 4}}}, func(c *report.Plot) {
+			report.Draw(chart.Chart{
+				Title: "Published laws: best precision, parameters and tokens free", X: "cost, FLOP", Y: "bits", LogX: true, Lines: []chart.Reference{{Name: "FP8", Value: 8}, {Name: "FP4", Value: 4}},
+			}, func(c *report.Plot) {
 				for _, o := range p.optima {
 					c.Add(chart.Series{Name: "Kumar et al."}, o.cost, o.kumar)
 					c.Add(chart.Series{Name: "Sun et al."}, o.cost, o.sun)

@@ -105,7 +105,9 @@ func newReport(curves []training.Curve, setup training.Setup, seed uint64) *repo
 			"What is published is that training hardly notices, of models of billions of parameters; the margins are ours.",
 		},
 		Charts: []chart.Chart{
-			report.Draw(chart.Chart{Title: "Training loss above that of all FP32: mean over seeds", X: "step", Y: "percent", Zero: true, Smooth: true}, func(p *report.Plot) {
+			report.Draw(chart.Chart{
+				Title: "Training loss above that of all FP32: mean over seeds", X: "step", Y: "percent", Zero: true, Smooth: true,
+			}, func(p *report.Plot) {
 				for _, e := range economies()[1:] {
 					p.AddCurves(r.losses(0).Above(e.name, economies()[0].name), chart.Series{Name: e.name, Dashed: e.name == "activations FP8"})
 				}

@@ -175,7 +175,9 @@ func (s *study) report() *report.Report {
 				add("fine-tuned", growingOf)
 				add("training as before", calmOf)
 			}),
-			report.Draw(chart.Chart{Title: "Error of the down projection's output, fine-tuned", X: "step", Y: "share of its norm", LogY: true}, func(p *report.Plot) {
+			report.Draw(chart.Chart{
+				Title: "Error of the down projection's output, fine-tuned", X: "step", Y: "share of its norm", LogY: true,
+			}, func(p *report.Plot) {
 				for i, a := range arms() {
 					for look := range s.seeds[0].growing.arms {
 						p.Add(chart.Series{Name: a.name, Mark: chart.Joined, Dashed: a.smooth}, s.lookedAt(look),
@@ -183,12 +185,16 @@ func (s *study) report() *report.Report {
 					}
 				}
 			}),
-			report.Draw(chart.Chart{Title: "Held-out loss above that of FP32, of the same weights, fine-tuned: mean over seeds", X: "step", Y: "percent", Zero: true}, func(p *report.Plot) {
+			report.Draw(chart.Chart{
+				Title: "Held-out loss above that of FP32, of the same weights, fine-tuned: mean over seeds", X: "step", Y: "percent", Zero: true,
+			}, func(p *report.Plot) {
 				for i, a := range lossArms() {
 					s.addGaps(p, chart.Series{Name: a.name, Mark: chart.Joined, Dashed: a.smooth}, func(f seedFigures) []float64 { return f.growing.under[i] })
 				}
 			}),
-			report.Draw(chart.Chart{Title: "Held-out loss of runs above that of FP32, fine-tuned: mean over seeds", X: "step", Y: "percent", Zero: true}, func(p *report.Plot) {
+			report.Draw(chart.Chart{
+				Title: "Held-out loss of runs above that of FP32, fine-tuned: mean over seeds", X: "step", Y: "percent", Zero: true,
+			}, func(p *report.Plot) {
 				for i, run := range s.seeds[0].runs {
 					s.addGaps(p, chart.Series{Name: run.name, Mark: chart.Joined}, func(f seedFigures) []float64 { return f.runs[i].heldOut })
 				}

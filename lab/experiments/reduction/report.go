@@ -113,14 +113,18 @@ func (s *study) report() *report.Report {
 				chart.Reference{Name: "FP8-LM's threshold", Value: 100 * publishedThreshold}),
 			s.errorChart(sequences),
 			s.errorChart(alike),
-			report.Draw(chart.Chart{Title: "The automatic factor, median of tensors, " + sequences.name + ", first seed", X: "step", Y: "factor", LogY: true}, func(p *report.Plot) {
+			report.Draw(chart.Chart{
+				Title: "The automatic factor, median of tensors, " + sequences.name + ", first seed", X: "step", Y: "factor", LogY: true,
+			}, func(p *report.Plot) {
 				for _, size := range s.scope.worlds {
 					for step, f := range s.samples[0].world(sequences, size, auto).factors {
 						p.Add(chart.Series{Name: fmt.Sprintf("%d workers", size), Mark: chart.Joined}, step, f)
 					}
 				}
 			}),
-			report.Draw(chart.Chart{Title: fmt.Sprintf("Loss above that in FP32, %d workers, first seed", s.team), X: "step", Y: "percent", Zero: true, Smooth: true}, func(p *report.Plot) {
+			report.Draw(chart.Chart{
+				Title: fmt.Sprintf("Loss above that in FP32, %d workers, first seed", s.team), X: "step", Y: "percent", Zero: true, Smooth: true,
+			}, func(p *report.Plot) {
 				first := s.curves().OfSeed(s.samples[0].o.Seed)
 				for _, k := range teamKinds[1:] {
 					p.AddCurves(first.Above(k.name, teamKinds[0].name), chart.Series{Name: k.name, Color: chart.Key(k.name)})

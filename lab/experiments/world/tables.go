@@ -168,7 +168,9 @@ func (s *study) curves() (all report.Curves) {
 
 func (s *study) charts() []chart.Chart {
 	return []chart.Chart{
-		report.Draw(chart.Chart{Title: "Tokens sent to experts and back: error beside FP32 everywhere", X: "experts: there, back", Y: "percent", Zero: true}, func(p *report.Plot) {
+		report.Draw(chart.Chart{
+			Title: "Tokens sent to experts and back: error beside FP32 everywhere", X: "experts: there, back", Y: "percent", Zero: true,
+		}, func(p *report.Plot) {
 			for i, k := range routeKinds {
 				add := func(series chart.Series, figure func(*route) float64) {
 					p.Add(series, fmt.Sprintf("%s: %s, %s", k.experts, k.dispatch, k.combine),
@@ -180,7 +182,9 @@ func (s *study) charts() []chart.Chart {
 		}),
 		s.sumChart(withMean),
 		s.sumChart(noise),
-		report.Draw(chart.Chart{Title: "Results of a layer that are not those of one rank", X: "ranks that share K", Y: "percent", LogX: true, Zero: true}, func(p *report.Plot) {
+		report.Draw(chart.Chart{
+			Title: "Results of a layer that are not those of one rank", X: "ranks that share K", Y: "percent", LogX: true, Zero: true,
+		}, func(p *report.Plot) {
 			for _, kind := range slicedKinds {
 				for _, fixed := range []bool{true, false} {
 					for i, ranks := range slicedRanks {
@@ -194,7 +198,9 @@ func (s *study) charts() []chart.Chart {
 				}
 			}
 		}),
-		report.Draw(chart.Chart{Title: fmt.Sprintf("Loss above what it is compared with, %d ranks, first seed", teamRanks), X: "step", Y: "percent", Zero: true, Smooth: true}, func(p *report.Plot) {
+		report.Draw(chart.Chart{
+			Title: fmt.Sprintf("Loss above what it is compared with, %d ranks, first seed", teamRanks), X: "step", Y: "percent", Zero: true, Smooth: true,
+		}, func(p *report.Plot) {
 			first := s.curves().OfSeed(s.samples[0].o.Seed)
 			for _, k := range teamKinds {
 				if k.name != k.reference() {
