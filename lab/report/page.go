@@ -138,7 +138,7 @@ func (t Table) put(p *page.Page) {
 	}
 	on.Rows = frame.Rows(t.Rows, func(row []any) (cells []any) {
 		for _, cell := range row {
-			cells = append(cells, text4(cell))
+			cells = append(cells, cellText(cell, fewDigits))
 		}
 		return cells
 	})

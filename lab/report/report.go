@@ -210,7 +210,7 @@ func (t Table) WriteCSV(w io.Writer) error {
 	for _, row := range t.Rows {
 		line := make([]string, len(row))
 		for i, cell := range row {
-			line[i] = text9(cell)
+			line[i] = cellText(cell, allDigits)
 		}
 		if err := c.Write(line); err != nil {
 			return err
@@ -220,24 +220,19 @@ func (t Table) WriteCSV(w io.Writer) error {
 	return c.Error()
 }
 
-// text9 returns a cell with nine digits, which tell all float32 apart.
-func text9(cell any) string {
-	switch v := cell.(type) {
-	case float64:
-		return strconv.FormatFloat(v, 'g', 9, 64)
-	case float32:
-		return strconv.FormatFloat(float64(v), 'g', 9, 32)
-	}
-	return fmt.Sprint(cell)
-}
+// Digits of a number in a table: nine tell all float32 apart, and four people like to read.
+const (
+	allDigits = 9
+	fewDigits = 4
+)
 
-// text4 returns a cell as people like to read it.
-func text4(cell any) string {
+// cellText returns a cell as text.
+func cellText(cell any, digits int) string {
 	switch v := cell.(type) {
 	case float64:
-		return strconv.FormatFloat(v, 'g', 4, 64)
+		return strconv.FormatFloat(v, 'g', digits, 64)
 	case float32:
-		return strconv.FormatFloat(float64(v), 'g', 4, 32)
+		return strconv.FormatFloat(float64(v), 'g', digits, 32)
 	}
 	return fmt.Sprint(cell)
 }

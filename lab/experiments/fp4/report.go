@@ -255,11 +255,8 @@ func (s *study) effectTable() report.Table {
 }
 
 // losses are the training losses.
-func (s *study) losses() (all report.Curves) {
-	for i, seed := range s.seeds {
-		for way, w := range s.ways {
-			all = append(all, report.Curve{Seed: seed, Arm: w.name, Values: s.curve(i, way).Losses})
-		}
-	}
-	return all
+func (s *study) losses() report.Curves {
+	return report.CurvesOf(report.Places(len(s.seeds)), func(int) []int { return report.Places(len(s.ways)) }, func(i, way int) report.Curve {
+		return report.Curve{Seed: s.seeds[i], Arm: s.ways[way].name, Values: s.curve(i, way).Losses}
+	})
 }

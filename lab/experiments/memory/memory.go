@@ -201,11 +201,8 @@ func (r results) lossTable(seed uint64) report.Table {
 }
 
 // losses are the training losses.
-func (r results) losses(seed uint64) (all report.Curves) {
-	for s, curves := range r {
-		for i, e := range economies() {
-			all = append(all, report.Curve{Seed: seed + uint64(s), Arm: e.name, Values: curves[i].Losses})
-		}
-	}
-	return all
+func (r results) losses(seed uint64) report.Curves {
+	return report.CurvesOf(report.Places(len(r)), func(int) []economy { return economies() }, func(s int, e economy) report.Curve {
+		return report.Curve{Seed: seed + uint64(s), Arm: e.name, Values: r[s][find(e.name)].Losses}
+	})
 }

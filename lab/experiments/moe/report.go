@@ -682,11 +682,8 @@ func (r *results) seedTable() report.Table {
 }
 
 // curves are the training losses.
-func (r *results) curves() (all report.Curves) {
-	for _, f := range r.seeds {
-		for i, a := range arms() {
-			all = append(all, report.Curve{Seed: f.seed, Arm: a.name, Values: f.arms[i].losses})
-		}
-	}
-	return all
+func (r *results) curves() report.Curves {
+	return report.CurvesOf(r.seeds, func(found) []int { return report.Places(len(arms())) }, func(f found, arm int) report.Curve {
+		return report.Curve{Seed: f.seed, Arm: arms()[arm].name, Values: f.arms[arm].losses}
+	})
 }
