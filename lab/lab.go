@@ -6,6 +6,8 @@ package lab
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
+	"sync"
 	"time"
 
 	"github.com/octavo-fp8/octavo/internal/text"
@@ -79,4 +81,59 @@ func Pick[T any](o Options, full, look, short T) T {
 		return short
 	}
 	return look
+}
+
+// pieceBytes is far more than a sequence, so that few windows see a seam.
+const pieceBytes = 4096
+
+// inPieces returns a text whose pieces are in another order, so that what is held out
+// at its end is like the rest: the last files of a source tree are not.
+func inPieces(data []byte, seed uint64) []byte {
+	n := (len(data) + pieceBytes - 1) / pieceBytes
+	mixed := make([]byte, 0, len(data))
+	for _, i := range rand.New(rand.NewPCG(seed, 0)).Perm(n) {
+		mixed = append(mixed, data[i*pieceBytes:min((i+1)*pieceBytes, len(data))]...)
+	}
+	return mixed
+}
+
+// Steps counts what of an experiment is done. The zero value tells nobody. Done may be
+// called by several goroutines at once.
+type Steps struct {
+	reporter progress.Reporter
+
+	mu          sync.Mutex
+	total, done int64
+}
+
+// Expect says how much work there will be, in units of any kind, so that shares of it are
+// about shares of the time. It is called once, before the first step.
+func (s *Steps) Expect(work int64) {
+	s.total = work
+	if s.reporter != nil {
+		s.reporter.Progress("beginning", 0, work)
+	}
+}
+
+// Done says that a step is done, of what is named and how much work, and returns an error
+// if it was the last one because ctx has ended.
+func (s *Steps) Done(ctx context.Context, what string, work int64) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	before := s.done
+	s.done += work
+	if s.reporter != nil && s.telling(before) {
+		s.reporter.Progress(what, s.done, s.total)
+	}
+	return context.Cause(ctx)
+}
+
+// perTotal is how often at most a reporter hears of the steps of an experiment.
+const perTotal = 400
+
+// telling reports whether the step just done, before which so much was, is one that the
+// reporter hears of.
+func (s *Steps) telling(before int64) bool {
+	part := float64(s.total) / perTotal
+	return s.done == s.total || int64(float64(s.done)/part) != int64(float64(before)/part)
 }

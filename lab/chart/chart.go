@@ -3,6 +3,17 @@
 // colours, and say how many points they cannot show.
 package chart
 
+import (
+	"encoding/json"
+	"fmt"
+	"image/color"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/octavo-fp8/octavo/lab/picture"
+)
+
 // Chart is a plot of some series over common axes.
 type Chart struct {
 	Title, X, Y string
@@ -59,3 +70,345 @@ const (
 )
 
 func (m Mark) joins() bool { return m == Line || m == Joined }
+
+// Describe says what the chart shows: its Description, or else one made from the series.
+func (c Chart) Describe() string { return newFigure(c).description() }
+
+// Missing says how many points the chart cannot show, and why; nothing if it shows all.
+func (c Chart) Missing() []string { return newFigure(c).notes }
+
+// drawLine draws a line across the plot.
+func (s *static) drawLine(to *picture.Picture, r Reference) {
+	pen := picture.Pen{Color: soft, Width: 0.9, Dashes: []float64{6, 3}}
+	if r.Name == "" {
+		pen.Dashes = nil
+	}
+	data := s.plot.Data
+	if at := s.plot.At(r.Value, s.y.low).X; r.Vertical {
+		to.Line(pen, picture.Point{X: at, Y: data.Min.Y}, picture.Point{X: at, Y: data.Max.Y})
+		return
+	}
+	at := s.plot.At(s.x.low, r.Value).Y
+	to.Line(pen, picture.Point{X: data.Min.X, Y: at}, picture.Point{X: data.Max.X, Y: at})
+}
+
+// nameLines draws the names of lines beside them, over the curves, where there is room.
+func (s *static) nameLines(to *picture.Picture) {
+	text := picture.TextStyle{Color: soft, Size: 9}
+	data := s.plot.Data
+	var taken []picture.Rectangle
+	for _, r := range s.lines {
+		if r.Name == "" {
+			continue
+		}
+		width, height := text.Width(r.Name)+6, 12.0
+		var places []picture.Point
+		if r.Vertical {
+			x := s.plot.At(r.Value, s.y.low).X
+			for row := 1.0; row <= 4; row++ {
+				y := data.Max.Y - row*height
+				places = append(places, picture.Point{X: x, Y: y}, picture.Point{X: x - width, Y: y})
+			}
+		} else {
+			y := s.plot.At(s.x.low, r.Value).Y
+			for _, x := range []float64{data.Max.X - width, data.Min.X} {
+				places = append(places, picture.Point{X: x, Y: y}, picture.Point{X: x, Y: y - height})
+			}
+		}
+		for _, at := range places {
+			place := picture.Rectangle{Min: at, Max: at.Add(width, height)}
+			if data.Contains(place) && !slices.ContainsFunc(taken, place.Overlaps) {
+				taken = append(taken, place)
+				to.FillRectangle(color.NRGBA{0xff, 0xff, 0xff, 0xcc}, place.Inset(1))
+				to.Text(text, at.Add(3, 1), r.Name)
+				break
+			}
+		}
+	}
+}
+
+// axisRoom is about what the Y axis takes of the width of a static picture.
+const axisRoom = 2 * picture.Centimeter
+
+// layLabels sets the labels of the X axis: in lines where all words are narrow enough, or else slanted.
+func (f *figure) layLabels(axis *picture.Axis) {
+	slot := (width-axisRoom)/float64(len(f.Labels)) - 5
+	style := picture.TextStyle{Size: axis.TickSize}
+	var longest float64
+	for _, label := range f.Labels {
+		for word := range strings.FieldsSeq(label) {
+			longest = max(longest, style.Width(word))
+		}
+	}
+	for i, label := range f.Labels {
+		if longest <= slot {
+			label = inLines(style, label, slot)
+		}
+		axis.Ticks = append(axis.Ticks, picture.Tick{At: float64(i), Label: label})
+	}
+	if longest > slot {
+		axis.Slant = slant
+	}
+}
+
+// slant is the angle of labels that have no room beside each other.
+const slant = 0.6
+
+// inLines breaks a text at spaces into lines of at most a width.
+func inLines(style picture.TextStyle, text string, width float64) string {
+	var lines []string
+	for word := range strings.FieldsSeq(text) {
+		if last := len(lines) - 1; last >= 0 && style.Width(lines[last]+" "+word) <= width {
+			lines[last] += " " + word
+			continue
+		}
+		lines = append(lines, word)
+	}
+	return strings.Join(lines, "\n")
+}
+
+// scriptData is what the script of a page draws a chart from.
+type scriptData struct {
+	Title  string        `json:"title"`
+	X      string        `json:"x"`
+	Y      string        `json:"y"`
+	LogX   bool          `json:"logX"`
+	LogY   bool          `json:"logY"`
+	Base2  bool          `json:"base2"` // powers of two on the X axis
+	Whole  bool          `json:"whole"` // whole numbers on the X axis
+	Labels []string      `json:"labels"`
+	Zero   bool          `json:"zero"`
+	Smooth bool          `json:"smooth"`
+	Lines  []scriptLine  `json:"lines"`
+	Series []scriptCurve `json:"series"`
+}
+
+type scriptLine struct {
+	Name     string  `json:"name"`
+	Value    float64 `json:"value"`
+	Vertical bool    `json:"vertical"`
+}
+
+type scriptCurve struct {
+	Name   string     `json:"name"`
+	Mark   string     `json:"mark"`
+	Dashed bool       `json:"dashed"`
+	Width  float64    `json:"width"`
+	Light  string     `json:"light"`
+	Dark   string     `json:"dark"`
+	X      []float64  `json:"x"`
+	Y      []*float64 `json:"y"` // null is a gap
+	Spread []float64  `json:"spread"`
+	Names  []string   `json:"names"` // of points; null where none has one
+}
+
+var markNames = [...]string{Line: "line", Crosses: "crosses", Rings: "rings", Dots: "dots", Joined: "joined", Bars: "bars"}
+
+// JSON returns what the script of a page draws the chart from, without the characters that HTML gives a meaning.
+func (c Chart) JSON() (string, error) {
+	f := newFigure(c)
+	whole, base2 := f.wholeX()
+	d := scriptData{
+		Title: c.Title, X: c.X, Y: c.Y, LogX: c.LogX, LogY: c.LogY, Base2: base2, Whole: whole,
+		Labels: c.Labels, Zero: c.Zero, Smooth: c.Smooth, Lines: []scriptLine{}, Series: []scriptCurve{},
+	}
+	for _, l := range f.lines {
+		d.Lines = append(d.Lines, scriptLine(l))
+	}
+	for _, s := range f.curves {
+		d.Series = append(d.Series, s.script())
+	}
+	b, err := json.Marshal(d)
+	return string(b), err
+}
+
+func (c curve) script() scriptCurve {
+	s := scriptCurve{
+		Name: c.Name, Mark: markNames[c.Mark], Dashed: c.Dashed, Width: c.width, Light: c.color.Light, Dark: c.color.Dark,
+		X: []float64{}, Y: []*float64{},
+	}
+	spreads, named := c.spreads(), slices.ContainsFunc(c.Points, func(at Point) bool { return at.Name != "" })
+	for _, at := range c.Points {
+		s.X = append(s.X, at.X)
+		if math.IsNaN(at.Y) {
+			s.Y = append(s.Y, nil)
+		} else {
+			s.Y = append(s.Y, &at.Y)
+		}
+		if spreads {
+			s.Spread = append(s.Spread, at.Spread)
+		}
+		if named {
+			s.Names = append(s.Names, at.Name)
+		}
+	}
+	return s
+}
+
+// Table is the data of a chart: the values of all series at each X.
+type Table struct {
+	Columns []string
+	Rows    [][]string
+	Left    string // says how many rows are left out
+}
+
+// Table returns the data in at most so many rows, evenly chosen.
+func (c Chart) Table(most int) Table {
+	f := newFigure(c)
+	t := Table{Columns: []string{f.X}}
+	if f.X == "" {
+		t.Columns[0] = "X"
+	}
+	for i, c := range f.curves {
+		name := c.Name
+		if name == "" {
+			name = fmt.Sprintf("series %d", i+1)
+		}
+		t.Columns = append(t.Columns, name)
+	}
+	places := f.places()
+	kept := min(most, len(places))
+	if kept < len(places) {
+		t.Left = fmt.Sprintf("%d of %d rows, evenly chosen.", kept, len(places))
+	}
+	values := make([]map[float64]string, len(f.curves))
+	for i, c := range f.curves {
+		values[i] = c.cells()
+	}
+	for i := range kept {
+		x := places[i*(len(places)-1)/max(1, kept-1)]
+		row := []string{f.place(x)}
+		for _, of := range values {
+			row = append(row, of[x])
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	return t
+}
+
+// places returns all X in order.
+func (f *figure) places() (all []float64) {
+	for _, c := range f.curves {
+		for _, at := range c.shown() {
+			all = append(all, at.X)
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// cells returns the values at each X.
+func (c curve) cells() map[float64]string {
+	all := make(map[float64]string)
+	for _, at := range c.shown() {
+		text := number(at.Y)
+		if at.Spread > 0 {
+			text += " ± " + number(at.Spread)
+		}
+		if before := all[at.X]; before != "" {
+			text = before + ", " + text
+		}
+		all[at.X] = text
+	}
+	return all
+}
+
+// missing says how many points cannot be shown, and why.
+func (f *figure) missing() (notes []string) {
+	why := "not finite"
+	if f.LogX || f.LogY {
+		why += ", or not above 0 as a logarithmic axis needs them"
+	}
+	for _, c := range f.curves {
+		if c.hidden > 0 {
+			of := ""
+			if c.Name != "" {
+				of = c.Name + ": "
+			}
+			notes = append(notes, fmt.Sprintf("%s%d of %d points not shown (%s).", of, c.hidden, c.hidden+len(c.shown()), why))
+		}
+	}
+	if !slices.ContainsFunc(f.curves, func(c curve) bool { return len(c.shown()) > 0 }) {
+		notes = append(notes, "There is nothing to show.")
+	}
+	for _, l := range f.Lines {
+		if !f.shows(l) {
+			notes = append(notes, fmt.Sprintf("The line %q at %v is not shown (%s).", l.Name, l.Value, why))
+		}
+	}
+	return notes
+}
+
+func (f *figure) shows(l Reference) bool { return slices.Contains(f.lines, l) }
+
+// description says what the chart shows.
+func (f *figure) description() string {
+	if f.Chart.Description != "" {
+		return f.Chart.Description
+	}
+	var b strings.Builder
+	b.WriteString("A chart")
+	if f.Y != "" {
+		b.WriteString(" of " + f.Y)
+	}
+	if f.X != "" {
+		b.WriteString(" over " + f.X)
+	}
+	b.WriteString(".")
+	for _, c := range f.curves {
+		b.WriteString(" " + f.summary(c))
+	}
+	for _, l := range f.lines {
+		axis := "Y"
+		if l.Vertical {
+			axis = "X"
+		}
+		fmt.Fprintf(&b, " A line at %s = %s: %s.", axis, number(l.Value), l.Name)
+	}
+	return b.String()
+}
+
+// summary says where a curve begins and ends, and what its least and largest value are.
+func (f *figure) summary(c curve) string {
+	name := c.Name
+	if name == "" {
+		name = "Values"
+	}
+	points := c.shown()
+	if len(points) == 0 {
+		return name + ": no points."
+	}
+	least, largest := points[0], points[0]
+	for _, at := range points {
+		if at.Y < least.Y {
+			least = at
+		}
+		if at.Y > largest.Y {
+			largest = at
+		}
+	}
+	if len(points) == 1 {
+		return fmt.Sprintf("%s: %s at %s.", name, number(points[0].Y), f.place(points[0].X))
+	}
+	last := points[len(points)-1]
+	return fmt.Sprintf("%s: %d points, from %s at %s to %s at %s; least %s at %s, largest %s at %s.", name, len(points),
+		number(points[0].Y), f.place(points[0].X), number(last.Y), f.place(last.X),
+		number(least.Y), f.place(least.X), number(largest.Y), f.place(largest.X))
+}
+
+// place returns what an X is called.
+func (f *figure) place(x float64) string {
+	if i := int(x); len(f.Labels) > 0 && float64(i) == x && i >= 0 && i < len(f.Labels) {
+		return f.Labels[i]
+	}
+	return number(x)
+}
+
+// number returns a figure for people.
+func number(x float64) string {
+	text := fmt.Sprintf("%.5g", x)
+	if strings.Contains(text, "e") {
+		return short(text)
+	}
+	return text
+}

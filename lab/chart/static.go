@@ -1,9 +1,11 @@
 package chart
 
 import (
+	"cmp"
 	"image/color"
 	"io"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -248,4 +250,263 @@ func rgb(hex string) color.NRGBA {
 		panic("chart: " + hex + " is no colour")
 	}
 	return color.NRGBA{uint8(v >> 16), uint8(v >> 8), uint8(v), 0xff}
+}
+
+// figure is what is drawn of a chart: its points in order, without those that cannot be shown, and how.
+type figure struct {
+	Chart
+	curves []curve
+	lines  []Reference // those that can be shown
+	x, y   span
+	notes  []string // what is not shown
+}
+
+// curve is what is drawn of a series.
+type curve struct {
+	Series // points in the order of X; Y is NaN where a line has a gap
+	color  Color
+	width  float64 // of a line, in pixels
+	hidden int     // points that cannot be shown
+}
+
+// span is what an axis shows.
+type span struct{ low, high float64 }
+
+// newFigure prepares a chart for drawing.
+func newFigure(c Chart) *figure {
+	f := &figure{Chart: new(Colors).Assign(c)}
+	for _, s := range f.Chart.Series {
+		f.curves = append(f.curves, f.curve(s))
+	}
+	for _, l := range c.Lines {
+		if log := l.Vertical && c.LogX || !l.Vertical && c.LogY; finite(l.Value) && (!log || l.Value > 0) {
+			f.lines = append(f.lines, l)
+		}
+	}
+	f.x, f.y = f.spanX(), f.spanY()
+	f.setWidths()
+	f.notes = f.missing()
+	return f
+}
+
+// curve returns the points of a series that can be shown. Of those that cannot, lines keep the place as a gap.
+func (f *figure) curve(s Series) curve {
+	all := curve{Series: s, color: ColorOf(s.Color)}
+	all.Points = nil
+	for _, at := range s.Points {
+		if !finite(at.X) || f.LogX && at.X <= 0 {
+			all.hidden++
+			continue
+		}
+		if !finite(at.Y) || !finite(at.Spread) || f.LogY && at.Y <= 0 {
+			all.hidden++
+			if !s.Mark.joins() {
+				continue
+			}
+			at.Y, at.Spread = math.NaN(), 0
+		}
+		all.Points = append(all.Points, at)
+	}
+	slices.SortStableFunc(all.Points, func(a, b Point) int { return cmp.Compare(a.X, b.X) })
+	return all
+}
+
+func finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
+
+// empty reports whether no point of the curve can be shown.
+func (c curve) empty() bool { return c.hidden == len(c.Series.Points) || len(c.shown()) == 0 }
+
+// shown returns the points without gaps.
+func (c curve) shown() (points []Point) {
+	for _, at := range c.Points {
+		if finite(at.Y) {
+			points = append(points, at)
+		}
+	}
+	return points
+}
+
+// Widths of lines, in pixels.
+const (
+	thin       = 1.6
+	wider      = 3.2 // for each later line that would hide it, so that its colour is seen on both sides
+	mostWidens = 4
+	fp32Wider  = 1.6 // where it does not run with the later lines
+)
+
+// setWidths makes the lines wider that later lines would hide: FP32 under FP8, and whatever has much the same points
+// as later lines. Where several coincide, each is seen around the next.
+func (f *figure) setWidths() {
+	for i := range f.curves {
+		c := &f.curves[i]
+		hiding, more := 0, 0.0
+		for _, later := range f.curves[i+1:] {
+			switch {
+			case !c.Mark.joins() || !later.Mark.joins():
+			case f.alike(c.Points, later.Points):
+				hiding++
+			case strings.HasPrefix(c.Name, "FP32"):
+				more = fp32Wider
+			}
+		}
+		c.width = thin + max(more, wider*float64(min(hiding, mostWidens)))
+	}
+}
+
+// alike reports whether most of the points are nearly at the same place of the picture.
+func (f *figure) alike(a, b []Point) bool {
+	if len(a) == 0 || len(a) != len(b) {
+		return false
+	}
+	near := 0
+	for i := range a {
+		if a[i].X == b[i].X && math.Abs(f.height(a[i].Y)-f.height(b[i].Y)) <= 1./200 {
+			near++
+		}
+	}
+	return 2*near > len(a)
+}
+
+// height returns the place of a value on the Y axis, from 0 to 1.
+func (f *figure) height(y float64) float64 { return f.y.share(y, f.LogY) }
+
+// across returns the place of a value on the X axis, from 0 to 1.
+func (f *figure) across(x float64) float64 { return f.x.share(x, f.LogX) }
+
+func (s span) share(value float64, log bool) float64 {
+	if log {
+		return math.Log(value/s.low) / math.Log(s.high/s.low)
+	}
+	return (value - s.low) / (s.high - s.low)
+}
+
+// mark draws one of the marks. Those out of the plot are not drawn.
+func (s *static) mark(to *picture.Picture, c *curve, at picture.Point) {
+	const radius, stroke = 3, 1.2
+	shade := rgb(c.color.Light)
+	pen := picture.Pen{Color: shade, Width: stroke}
+	switch c.Mark {
+	case Crosses:
+		const r = 0.9 * radius
+		to.Line(pen, at.Add(-r, -r), at.Add(r, r))
+		to.Line(pen, at.Add(-r, r), at.Add(r, -r))
+	case Rings:
+		to.Ring(pen, at, radius)
+	case Dots, Joined:
+		to.Disc(shade, at, radius)
+	}
+}
+
+// mostBuckets is how many parts of the X axis a static picture tells apart.
+const mostBuckets = 1200
+
+// thinned returns what is seen of a long line: in each narrow part of the axis its first, lowest, highest and last point.
+func (f *figure) thinned(p []Point) []Point {
+	if len(p) <= 4*mostBuckets {
+		return p
+	}
+	bucket := func(i int) int { return int(f.across(p[i].X) * mostBuckets) }
+	var kept []Point
+	for first := 0; first < len(p); {
+		lowest, highest, last := first, first, first
+		for i := first; i < len(p) && bucket(i) == bucket(first); i++ {
+			if p[i].Y < p[lowest].Y {
+				lowest = i
+			}
+			if p[i].Y > p[highest].Y {
+				highest = i
+			}
+			last = i
+		}
+		places := []int{first, lowest, highest, last}
+		slices.Sort(places)
+		for _, i := range slices.Compact(places) {
+			kept = append(kept, p[i])
+		}
+		first = last + 1
+	}
+	return kept
+}
+
+// apart returns what is seen of many marks: of those at the same place of the picture one.
+func (f *figure) apart(p []Point) []Point {
+	if len(p) <= 4*mostBuckets {
+		return p
+	}
+	type place struct{ across, up int }
+	seen := make(map[place]bool)
+	var kept []Point
+	for _, at := range p {
+		here := place{int(f.across(at.X) * mostBuckets), int(f.height(at.Y) * mostBuckets)}
+		if !seen[here] {
+			kept = append(kept, at)
+		}
+		seen[here] = true
+	}
+	return kept
+}
+
+// runs returns the points between the gaps of a line.
+func (c curve) runs() (all [][]Point) {
+	var run []Point
+	for _, at := range c.Points {
+		if finite(at.Y) {
+			run = append(run, at)
+			continue
+		}
+		if len(run) > 0 {
+			all = append(all, run)
+		}
+		run = nil
+	}
+	if len(run) > 0 {
+		all = append(all, run)
+	}
+	return all
+}
+
+func (c curve) spreads() bool {
+	for _, at := range c.Points {
+		if at.Spread > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// spread draws a bar from low to high, with a stroke at both ends. On a logarithmic axis one that would leave it ends
+// at its bottom.
+func (s *static) spread(to *picture.Picture, c *curve, at Point) {
+	const half = 2.5 // of a stroke
+	low := at.Y - at.Spread
+	if s.LogY {
+		low = max(low, s.y.low)
+	}
+	pen := picture.Pen{Color: rgb(c.color.Light), Width: 1}
+	from, till := s.plot.At(at.X, low), s.plot.At(at.X, at.Y+at.Spread)
+	to.Line(pen, from, till)
+	to.Line(pen, from.Add(-half, 0), from.Add(half, 0))
+	to.Line(pen, till.Add(-half, 0), till.Add(half, 0))
+}
+
+// bars draws those of the curve of that index, beside those of others.
+func (s *static) bars(to *picture.Picture, index int) {
+	which, many := 0, 0
+	for i, c := range s.curves {
+		if c.Mark != Bars {
+			continue
+		}
+		if i < index {
+			which++
+		}
+		many++
+	}
+	c := s.curves[index]
+	bottom := max(s.y.low, min(0, s.y.high))
+	width := 0.9 * s.barWidth() / float64(many)
+	from := (float64(which) - float64(many)/2) * width
+	for _, at := range c.shown() {
+		to.Fill(rgb(c.color.Light), s.plot.At(s.beside(at.X, from), bottom), s.plot.At(s.beside(at.X, from), at.Y),
+			s.plot.At(s.beside(at.X, from+width), at.Y), s.plot.At(s.beside(at.X, from+width), bottom))
+	}
 }

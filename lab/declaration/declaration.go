@@ -7,8 +7,8 @@
 // values are all equal: their standard deviation of 0 is no estimate, and would make anything
 // certain. An arm that was never used, which differs from nothing in any seed, looks like
 // that. A figure that may well be the same for all seeds is declared as exact, of their
-// largest for example, and is then one of these seeds alone. An interval that was found by
-// resampling clusters is treated alike.
+// largest for example, and is then one of these seeds alone. An interval that was found
+// otherwise is treated alike.
 package declaration
 
 import (

@@ -18,8 +18,14 @@ func (d *Declaration) Judge(name string, values []float64) report.Goal {
 	return d.JudgeInterval(name, statistics.OfMean(values, d.Compared(name)), len(values))
 }
 
-// JudgeInterval is Judge where the interval was found by resampling n clusters, corrected
-// for Compared(name) goals (statistics.Clusters).
+// JudgeAll judges all goals, none of which is exact, in the order of their declaration, by
+// the values of their names.
+func (d *Declaration) JudgeAll(values map[string][]float64) []report.Goal {
+	return statistics.Each(d.Names(), func(name string) report.Goal { return d.Judge(name, values[name]) })
+}
+
+// JudgeInterval is Judge where an interval of n values was found otherwise, corrected for
+// Compared(name) goals.
 func (d *Declaration) JudgeInterval(name string, found statistics.Interval, n int) report.Goal {
 	g, control := d.find(name)
 	if g.Test == Exact {

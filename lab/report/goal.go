@@ -57,9 +57,6 @@ func (g Goal) AtLength() Goal {
 // Met reports whether the goal was met.
 func (g Goal) Met() bool { return g.Outcome == Met }
 
-// isControl reports whether the goal is to be caught.
-func (g Goal) isControl() bool { return g.Control }
-
 // Outcomes says what became of goals of the given names, in their order: "a is met, b is not
 // judged". It panics if there is none of a name.
 func Outcomes(goals []Goal, names ...string) string {
@@ -124,7 +121,7 @@ func TallyOf(reports ...*Report) (t Tally) {
 }
 
 func (t *Tally) count(g Goal) *int {
-	if g.isControl() {
+	if g.Control {
 		return [...]*int{Caught: &t.Controls.Caught, NotCaught: &t.Controls.NotCaught, Undecided: &t.Controls.Undecided, NotJudged: &t.Controls.NotJudged}[g.Outcome]
 	}
 	return [...]*int{Met: &t.Met, Missed: &t.Missed, Undecided: &t.Undecided, NotJudged: &t.NotJudged}[g.Outcome]
@@ -150,4 +147,54 @@ func (t Tally) String() string {
 	add(c.Undecided, "undecided")
 	add(c.NotJudged, "not judged")
 	return text + "; " + strings.Join(parts, ", ")
+}
+
+// Finding is what was measured, and what follows from it.
+type Finding struct {
+	Measured string // in words that are true whatever the numbers in them are
+	Follows  []Conclusion
+
+	atLength bool // something follows at full length only
+}
+
+// Conclusion is a sentence that the numbers choose.
+type Conclusion struct {
+	Holds     bool
+	Then      string // what is said if it holds
+	Otherwise string // and if it does not
+}
+
+// NewFinding returns a finding.
+func NewFinding(measured string, follows ...Conclusion) Finding {
+	return Finding{Measured: measured, Follows: follows}
+}
+
+// AtLength returns the finding as one from which nothing follows but in a run of full length:
+// what does is about models that have been trained for a while, or more values than others
+// have.
+func (f Finding) AtLength() Finding {
+	f.atLength = true
+	return f
+}
+
+// If returns a conclusion. A condition on a figure that is not a number does not hold.
+func If(holds bool, then, otherwise string) Conclusion {
+	return Conclusion{Holds: holds, Then: then, Otherwise: otherwise}
+}
+
+// String returns the sentence that the numbers choose.
+func (c Conclusion) String() string {
+	if c.Holds {
+		return c.Then
+	}
+	return c.Otherwise
+}
+
+// String returns what was measured, followed by what it shows.
+func (f Finding) String() string {
+	all := []string{f.Measured}
+	for _, c := range f.Follows {
+		all = append(all, c.String())
+	}
+	return strings.Join(all, " ")
 }

@@ -35,7 +35,7 @@ func (r *Report) WritePage(w io.Writer, s Setting) error {
 	r.putGoals(&p)
 	if len(r.Findings) > 0 {
 		p.Put("<h2>What came out</h2>\n")
-		putList(&p, findings(r))
+		putList(&p, r.sentences())
 	}
 	if len(r.Limits) > 0 {
 		p.Put("<h2>What this does not show</h2>\n")
@@ -90,7 +90,7 @@ func WriteIndex(w io.Writer, reports []*Report, unfinished []string, s Setting) 
 		p.Put("</details>\n")
 		if len(r.Findings) > 0 {
 			p.Put("<details><summary>What came out</summary>\n")
-			putList(&p, findings(r))
+			putList(&p, r.sentences())
 			p.Put("</details>\n")
 		}
 	}
@@ -102,13 +102,6 @@ func WriteIndex(w io.Writer, reports []*Report, unfinished []string, s Setting) 
 func (r *Report) Page() string { return r.Name + ".html" }
 
 func roundTime(d time.Duration) time.Duration { return d.Round(100 * time.Millisecond) }
-
-func findings(r *Report) (texts []string) {
-	for _, f := range r.Findings {
-		texts = append(texts, f.String())
-	}
-	return texts
-}
 
 func putLength(p *page.Page, l Length) {
 	if notice := l.Notice(); notice != "" {
@@ -145,7 +138,7 @@ func (t Table) put(p *page.Page) {
 	}
 	on.Rows = frame.Rows(t.Rows, func(row []any) (cells []any) {
 		for _, cell := range row {
-			cells = append(cells, text4(cell))
+			cells = append(cells, cellText(cell, fewDigits))
 		}
 		return cells
 	})
@@ -178,12 +171,12 @@ func counts(t Tally) frame.HTML {
 // putGoals adds what was declared and found.
 func (r *Report) putGoals(p *page.Page) {
 	p.Put("<h3>Declared and found</h3>\n")
-	putPairs(p, r.Hypotheses())
-	if controls := r.Controls(); len(controls) > 0 {
+	putPairs(p, r.goals(func(g Goal) bool { return !g.Control }))
+	if controls := r.goals(func(g Goal) bool { return g.Control }); len(controls) > 0 {
 		p.Put("<h3>Controls</h3>\n<p>Each is known to be worse. A measure that catches it would have shown as much of a hypothesis; one that does not says little where it shows nothing.</p>\n")
 		putPairs(p, controls)
 	}
-	if open := r.Open(); len(open) > 0 {
+	if open := r.goals(func(g Goal) bool { return g.Undecided != "" }); len(open) > 0 {
 		p.Put("<h3>What could not be decided at this scale</h3>\n<ul>")
 		for _, g := range open {
 			p.Put("\n  <li>%s: %s</li>", g.Name, withUnits(g.Undecided))

@@ -3,8 +3,12 @@
 package report
 
 import (
+	"encoding/csv"
 	"fmt"
+	"io"
 	"math"
+	"slices"
+	"strconv"
 	"time"
 
 	"golang.org/x/text/language"
@@ -99,3 +103,136 @@ func Interval(values []float64, format, unit string) string {
 
 // Decibels returns a ratio for people.
 func Decibels(db float64) string { return fmt.Sprintf("%.2f dB", db) }
+
+// Length is how much of an experiment a run does.
+type Length uint8
+
+const (
+	// Look takes minutes. It shows figures, and judges only what it has the declared
+	// sample of.
+	Look Length = iota
+	// Short takes seconds. It shows that the experiment works, and judges only what needs
+	// no sample.
+	Short
+	// Full does what was declared.
+	Full
+)
+
+var lengths = [...]string{Look: "look", Short: "short", Full: "full"}
+
+// String returns "look", "short" or "full".
+func (l Length) String() string { return lengths[l] }
+
+// MarshalText implements [encoding.TextMarshaler].
+func (l Length) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
+
+// notices are what people are told of a run before anything else.
+var notices = [...]string{
+	Look: "This is a look: it shows figures, and judges only goals of which it has as much as was declared. Verdicts come from --full.",
+	Short: "This is a short run (--short): it shows that the experiments work, and little more. " +
+		"Its models are small and hardly trained. Goals that only a run of full length can meet are not judged, " +
+		"and nothing is concluded from figures that need one.",
+	Full: "",
+}
+
+// Notice is what people are told of such a run before anything else; nothing of a full one.
+func (l Length) Notice() string { return notices[l] }
+
+// Plan is the declaration of an experiment, as far as a page shows it beside the goals.
+type Plan struct {
+	Date    string   `json:"declared"`
+	SHA256  string   `json:"sha256"` // of declaration.toml
+	Known   string   `json:"known"`  // before it was declared
+	Changes []Change `json:"changes"`
+}
+
+// Change is what of a declaration is not as it was when it was first committed.
+type Change struct {
+	Date string   `json:"date"`
+	Of   []string `json:"of"` // names of goals
+	What string   `json:"what"`
+	Why  string   `json:"why"`
+	Seen bool     `json:"seen"` // a result was known by then
+}
+
+// goals returns those of a kind.
+func (r *Report) goals(are func(Goal) bool) []Goal {
+	return slices.DeleteFunc(slices.Clone(r.Goals), func(g Goal) bool { return !are(g) })
+}
+
+// sentences are what the findings say.
+func (r *Report) sentences() []string { return statistics.Each(r.Findings, Finding.String) }
+
+// Results are reports without their charts and tables, for a program.
+type Results struct {
+	Length Length `json:"length"`
+	Seed   uint64 `json:"seed"`
+	Tally
+	Experiments []Summary `json:"experiments"`
+}
+
+// Summary is a report without its charts and tables.
+type Summary struct {
+	Name  string `json:"name"`
+	Title string `json:"title"`
+	Claim string `json:"claim"`
+	Tally
+	Declaration *Plan `json:"declaration,omitempty"`
+
+	Goals    []Goal   `json:"goals"`
+	Findings []string `json:"findings"`
+	Limits   []string `json:"limits"`
+	Seconds  float64  `json:"seconds"`
+}
+
+// ResultsOf returns the results of the reports of a run, which has one length and one seed.
+func ResultsOf(length Length, seed uint64, reports ...*Report) Results {
+	all := Results{Length: length, Seed: seed, Tally: TallyOf(reports...), Experiments: []Summary{}}
+	for _, r := range reports {
+		all.Experiments = append(all.Experiments, r.summary())
+	}
+	return all
+}
+
+func (r *Report) summary() Summary {
+	return Summary{r.Name, r.Title, r.Claim, TallyOf(r), r.Plan, r.Goals, r.sentences(), r.Limits, r.Time.Seconds()}
+}
+
+// File returns the name of a table's CSV file.
+func (r *Report) File(t Table) string { return r.Name + "-" + t.Name + ".csv" }
+
+// WriteCSV writes the table with all digits that matter.
+func (t Table) WriteCSV(w io.Writer) error {
+	c := csv.NewWriter(w)
+	if err := c.Write(t.Columns); err != nil {
+		return err
+	}
+	for _, row := range t.Rows {
+		line := make([]string, len(row))
+		for i, cell := range row {
+			line[i] = cellText(cell, allDigits)
+		}
+		if err := c.Write(line); err != nil {
+			return err
+		}
+	}
+	c.Flush()
+	return c.Error()
+}
+
+// Digits of a number in a table: nine tell all float32 apart, and four people like to read.
+const (
+	allDigits = 9
+	fewDigits = 4
+)
+
+// cellText returns a cell as text.
+func cellText(cell any, digits int) string {
+	switch v := cell.(type) {
+	case float64:
+		return strconv.FormatFloat(v, 'g', digits, 64)
+	case float32:
+		return strconv.FormatFloat(float64(v), 'g', digits, 32)
+	}
+	return fmt.Sprint(cell)
+}

@@ -90,3 +90,16 @@ func TestPowerBySimulation(t *testing.T) {
 		require.InDelta(t, float64(inside)/draws, c.plan.Power(c.lower, c.upper), 0.015, "%+v", c.plan)
 	}
 }
+
+// uniform returns a number in [0, 1) that depends on its three counters: SplitMix64's
+// finalizer (Steele, Lea and Flood 2014), once for each.
+func uniform(seed, i, j uint64) float64 {
+	return float64(mix(mix(mix(seed)+i)+j)>>11) / (1 << 53)
+}
+
+func mix(x uint64) uint64 {
+	x += 0x9e3779b97f4a7c15
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return x ^ x>>31
+}

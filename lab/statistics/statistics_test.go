@@ -36,9 +36,3 @@ func TestMedian(t *testing.T) {
 	require.Equal(t, []float64{3, 1, 2}, values, "it does not sort its argument")
 	require.Equal(t, 2.5, Median([]float64{4, 1, 3, 2}))
 }
-
-func TestSQNR(t *testing.T) {
-	require.InDelta(t, 10*math.Log10(25), SQNR([]float32{3, -4}, []float32{3, -3}), 1e-12)
-	require.InDelta(t, 0, SQNR([]float32{3, -4}, []float32{0, 0}), 1e-12)
-	require.Equal(t, math.Inf(1), SQNR([]float32{1}, []float32{1}))
-}

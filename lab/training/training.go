@@ -5,6 +5,8 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"runtime"
+	"sync"
 
 	"github.com/octavo-fp8/octavo/internal/trial"
 	"github.com/octavo-fp8/octavo/lab"
@@ -124,7 +126,7 @@ func (j Job) do(ctx context.Context, p *lab.Steps) (Curve, error) {
 		}
 	}
 	c.Activations, c.MomentBytes = run.Model.ActivationBytes(), run.Optimizer.MomentBytes()
-	if c.HeldOut, err = run.HeldOut(ctx, j.Setup.Corpus, j.Setup.Judged, j.Setup.Batch, j.Setup.Seq); err != nil {
+	if c.HeldOut, err = j.Setup.HeldOut(ctx, run.Model); err != nil {
 		return c, err
 	}
 	return c, p.Done(ctx, j.Name, j.judgeWork())
@@ -139,11 +141,160 @@ func AtMostUniform(loss float64, vocab int) float64 {
 	return loss
 }
 
+// Batch is a part of a text, [Sequences, Seq].
+type Batch struct {
+	Tokens, Targets []int32
+	Sequences, Seq  int
+}
+
+// At returns the batch of a step.
+func (s Setup) At(step int) (Batch, error) {
+	tokens, targets, err := s.Corpus.Batch(step, s.Batch, s.Seq)
+	return Batch{tokens, targets, s.Batch, s.Seq}, err
+}
+
+// Gradients computes those of a batch alone, which the parameters have then, and returns its
+// loss.
+func (b Batch) Gradients(ctx context.Context, m *nn.Llama) (loss float64, err error) {
+	m.ZeroGrad()
+	l, err := m.Loss(ctx, b.Tokens, b.Targets, b.Sequences, b.Seq)
+	if err != nil {
+		return 0, err
+	}
+	return float64(l), m.Backward(ctx)
+}
+
 // Step trains a run on the batch of a step.
 func (s Setup) Step(ctx context.Context, run *trial.Run, step int, rate float64) (trial.Figures, error) {
-	tokens, targets, err := s.Corpus.Batch(step, s.Batch, s.Seq)
+	b, err := s.At(step)
 	if err != nil {
 		return trial.Figures{}, err
 	}
-	return run.Step(ctx, tokens, targets, s.Batch, s.Seq, rate)
+	return run.Step(ctx, b.Tokens, b.Targets, b.Sequences, b.Seq, rate)
+}
+
+// HeldOut returns the mean loss of a model on the held-out text.
+func (s Setup) HeldOut(ctx context.Context, m *nn.Llama) (float64, error) {
+	run := trial.Run{Model: m}
+	return run.HeldOut(ctx, s.Corpus, s.Judged, s.Batch, s.Seq)
+}
+
+// Twin returns a model with the weights of another, in the arithmetic of c.
+func Twin(of *nn.Llama, c nn.Config) (*nn.Llama, error) {
+	m, err := nn.NewZeroLlama(c)
+	if err == nil {
+		CopyWeights(m, of)
+	}
+	return m, err
+}
+
+// CopyWeights makes the parameters of to those of from, which has the same shape.
+func CopyWeights(to, from *nn.Llama) {
+	for i, p := range from.Params() {
+		copy(to.Params()[i].Value, p.Value)
+	}
+}
+
+// Arithmetic is a way to multiply in linear layers.
+type Arithmetic struct {
+	Name string
+	Use  func(*nn.Config)
+}
+
+// FP32 multiplies as the model is.
+func FP32() Arithmetic { return Arithmetic{"FP32", func(*nn.Config) {}} }
+
+// BF16 rounds operands and results.
+func BF16() Arithmetic {
+	return Arithmetic{"BF16", func(c *nn.Config) {
+		r := nn.DefaultRounding(nn.NarrowBF16)
+		c.Rounding = &r
+	}}
+}
+
+// FP8 multiplies under the default recipes.
+func FP8() Arithmetic {
+	return Arithmetic{"FP8", func(c *nn.Config) {
+		recipes := nn.DefaultFP8()
+		c.FP8 = &recipes
+	}}
+}
+
+// SmallContext is the length of the sequences that SmallLlama is trained on.
+const SmallContext = 128
+
+// SmallLlama is the byte-level model of the experiments: half a million values in
+// two layers, wide enough for blocks of 128 to be several in a tensor. Its linear
+// layers multiply under recipes, or in FP32 if they are nil.
+func SmallLlama(o lab.Options, recipes *nn.FP8) nn.Config {
+	c := Llama(128, 2, SmallContext)
+	c.Workers, c.FP8 = o.Workers, recipes
+	return c
+}
+
+// Corpus returns the text of o, all of it to train on.
+func Corpus(o lab.Options) (*train.Corpus, error) {
+	if len(o.Text.Data) < 2*SmallContext {
+		return nil, fmt.Errorf("%s has %d bytes, which is too short to train on %d at a time: name a longer one with --text",
+			o.Text.Source, o.Text.Bytes, SmallContext)
+	}
+	return train.NewCorpus(o.Text.Data, 0, o.Seed)
+}
+
+// Shards cuts the batch of a step into those of ranks, [batch, seq] each.
+func Shards(c *train.Corpus, step, ranks, batch, seq int) (all []train.Shard, err error) {
+	tokens, targets, err := c.Batch(step, ranks*batch, seq)
+	if err != nil {
+		return nil, err
+	}
+	for n := batch * seq; len(tokens) > 0; tokens, targets = tokens[n:], targets[n:] {
+		all = append(all, train.Shard{Tokens: tokens[:n], Targets: targets[:n]})
+	}
+	return all, nil
+}
+
+// Schedule is the learning rate of the experiments over a number of steps.
+func Schedule(steps int) optim.Schedule { return Setup{Steps: steps, Rate: 1e-3}.Schedule() }
+
+// Seeds does work of n seeds side by side, from that of o on, and returns what came of each.
+// What do is given has the seed and the workers that are its own.
+func Seeds[T any](ctx context.Context, o lab.Options, n int, do func(ctx context.Context, o lab.Options) (T, error)) ([]T, error) {
+	all := make([]T, n)
+	return all, SideBySide(ctx, o, n, func(ctx context.Context, i, workers int) (err error) {
+		own := o
+		own.Seed, own.Workers = o.Seed+uint64(i), workers
+		all[i], err = do(ctx, own)
+		return err
+	})
+}
+
+// SideBySide calls do for each index below n, as many at once as there are
+// processors, which the calls share: many runs of one goroutine are faster than one
+// run of many. The first error, or the end of ctx, ends the context of all others.
+func SideBySide(ctx context.Context, o lab.Options, n int, do func(ctx context.Context, index, workers int) error) error {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	processors := o.Workers
+	if processors == 0 {
+		processors = runtime.GOMAXPROCS(0)
+	}
+	next := make(chan int, n)
+	for i := range n {
+		next <- i
+	}
+	close(next)
+	var wait sync.WaitGroup
+	side := min(processors, n)
+	for range side {
+		wait.Go(func() {
+			for i := range next {
+				if err := do(ctx, i, processors/side); err != nil {
+					stop(err)
+					return
+				}
+			}
+		})
+	}
+	wait.Wait()
+	return context.Cause(ctx)
 }

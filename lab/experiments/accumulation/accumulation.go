@@ -5,10 +5,15 @@ import (
 	"context"
 	_ "embed"
 	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
 
+	"github.com/octavo-fp8/octavo/gemm"
 	"github.com/octavo-fp8/octavo/lab"
 	"github.com/octavo-fp8/octavo/lab/declaration"
 	"github.com/octavo-fp8/octavo/lab/report"
+	"github.com/octavo-fp8/octavo/lab/statistics"
 	"github.com/octavo-fp8/octavo/oracle"
 	"github.com/octavo-fp8/octavo/scaling"
 	"github.com/octavo-fp8/octavo/tensor"
@@ -91,4 +96,98 @@ func (a *accumulations) measure(ctx context.Context, kind operandKind, side, k i
 		a.found[at] = append(a.found[at], deviationOf(got, exact))
 	}
 	return nil
+}
+
+// operandKind is a distribution of operands.
+type operandKind struct {
+	name   string
+	values func(rows, cols int, seed uint64) []float32
+}
+
+var (
+	bell    = operandKind{"normal", bellValues}
+	uniform = operandKind{"uniform [0, 1)", uniformValues}
+)
+
+func bellValues(rows, cols int, seed uint64) []float32 {
+	return oracle.Generator{Pattern: oracle.Bell, Rows: rows, Cols: cols, Seed: seed}.Values()
+}
+
+func uniformValues(rows, cols int, seed uint64) []float32 {
+	random := rand.New(rand.NewPCG(seed, 0))
+	values := make([]float32, rows*cols)
+	for i := range values {
+		values[i] = random.Float32()
+	}
+	return values
+}
+
+// adder is a way to add the products of a dot product.
+type adder struct {
+	name     string
+	multiply func(ctx context.Context, c []float32, a, b *tensor.Tensor, workers int) error
+}
+
+func adders() []adder {
+	predict := func(k oracle.Kernel) func(context.Context, []float32, *tensor.Tensor, *tensor.Tensor, int) error {
+		return func(ctx context.Context, c []float32, a, b *tensor.Tensor, workers int) error {
+			return oracle.Predict(ctx, c, nil, a, b, k, oracle.Options{Workers: workers})
+		}
+	}
+	return []adder{
+		{unpromoted, predict(oracle.Kernel{Model: oracle.HopperWGMMA()})},
+		{promoted, predict(oracle.Kernel{Model: oracle.HopperWGMMA(), Promote: 128})},
+		{"Blackwell tcgen05", predict(oracle.Kernel{Model: oracle.BlackwellTCGen05()})},
+		{ownOrder, func(ctx context.Context, c []float32, a, b *tensor.Tensor, workers int) error {
+			return gemm.Multiply(ctx, c, a, b, gemm.Options{Workers: workers})
+		}},
+	}
+}
+
+// deviation is how far results are from the exact ones. Where sums cancel a relative
+// error has no bound, and the more results there are the larger is the largest; so it
+// is taken from groups of a size.
+type deviation struct {
+	median   float64 // |error| / |exact|
+	ofSixty  float64 // the largest of each 60 results; the median over groups
+	bias     float64 // sum of errors / sum of |exact|, above 0 where results are too large
+	root     float64 // root mean square of errors over that of exact results
+	tooSmall float64 // share of results that are nearer to zero than the exact ones
+}
+
+const groupOf = 60
+
+// deviationOf leaves out exact zeros, which have no relative error.
+func deviationOf(got, exact []float32) (d deviation) {
+	var relative []float64
+	var errors, magnitudes, errorSquares, squares float64
+	for i, want := range exact {
+		magnitude := math.Abs(float64(want))
+		if magnitude == 0 {
+			continue
+		}
+		e := math.Copysign(1, float64(want)) * (float64(got[i]) - float64(want))
+		relative = append(relative, math.Abs(e)/magnitude)
+		if e < 0 {
+			d.tooSmall++
+		}
+		errors += e
+		magnitudes += magnitude
+		errorSquares += e * e
+		squares += magnitude * magnitude
+	}
+	d.tooSmall /= float64(len(relative))
+	d.bias, d.root = errors/magnitudes, math.Sqrt(errorSquares/squares)
+	d.ofSixty = statistics.Median(largestOfGroups(relative, groupOf))
+	d.median = statistics.Median(relative)
+	return d
+}
+
+// largestOfGroups returns the largest of each n values; a rest that is no group is
+// left out.
+func largestOfGroups(values []float64, n int) (largest []float64) {
+	for ; len(values) >= n; values = values[n:] {
+		largest = append(largest, slices.Max(values[:n]))
+	}
+	return largest
 }

@@ -32,20 +32,30 @@ func (s *study) along(name string) []float64 {
 	return s.bySeed(func(of *sample) float64 { return of.teamOf(name).along })
 }
 
-// notFound is how many faults of all seeds their twin did not find in the step where they
-// begin, and what was found in runs without a fault.
-func (s *study) notFound() (n float64) {
+// count is how many faults of all seeds are so.
+func (s *study) count(is func(certify.Found) bool) (n int) {
 	for _, of := range s.samples {
 		for _, f := range of.found.Rows {
-			if !f.InTime() {
+			if is(f) {
 				n++
 			}
 		}
+	}
+	return n
+}
+
+func inTime(f certify.Found) bool { return f.InTime() }
+
+// notFound is how many faults of all seeds their twin did not find in the step where they
+// begin, and what was found in runs without a fault.
+func (s *study) notFound() float64 {
+	n := s.count(func(f certify.Found) bool { return !f.InTime() })
+	for _, of := range s.samples {
 		if c := of.found.Clean; c.Twin != nil || c.Ranks != nil || c.Sums != nil {
 			n++
 		}
 	}
-	return n
+	return float64(n)
 }
 
 func (s *study) goals() []report.Goal {
@@ -67,9 +77,56 @@ func (s *study) report() *report.Report {
 	goals := s.goals()
 	return &report.Report{
 		Goals: goals, Findings: s.findings(goals), Limits: s.limits(),
-		Charts: []chart.Chart{s.lossChart(), s.normChart()},
+		Charts: []chart.Chart{
+			report.Draw(chart.Chart{
+				Title: "Held-out loss above that of all ranks, by seed; at the end the mean and its standard error",
+				X:     "seed", Y: "percent", Zero: true,
+			}, func(p *report.Plot) {
+				for _, k := range teamKinds[1:] {
+					line, above := chart.Series{Name: k.name, Mark: chart.Dots}, s.above(k.name, whole)
+					for i, of := range s.samples {
+						p.Add(line, of.o.Seed, above[i])
+					}
+					p.AddMean(line, "mean", above...)
+				}
+			}),
+			report.Draw(chart.Chart{
+				Title: "Norm of the mean gradient over that of all ranks, mean of the seeds",
+				X:     "step", Y: "ratio", Smooth: true,
+			}, func(p *report.Plot) {
+				for _, k := range teamKinds[1:] {
+					for step := range s.steps {
+						p.Add(chart.Series{Name: k.name, Dashed: k.control}, step, s.bySeed(func(of *sample) float64 {
+							return of.teamOf(k.name).norms[step] / of.teamOf(whole).norms[step]
+						})...)
+					}
+				}
+			}),
+		},
 		Tables: []report.Table{
-			s.teamTable(), s.faultTable(), s.foundTable(), s.seedTable(), s.curves().Table("steps", "seed", "shares", "step", "norm of the mean gradient"),
+			s.teamTable(),
+			s.faultTable(),
+			report.LinesOf(report.Table{
+				Name: "found", Raw: true, Columns: []string{"seed", "fault", "step", "rank", "twin", "ranks", "sums"},
+			}, s.samples, faultsOf, func(of *sample, f certify.Found) []any {
+				line := []any{of.o.Seed, f.Fault.Kind.String(), f.Fault.Step, f.Fault.Rank, "", "", ""}
+				if f.Twin != nil {
+					line[4] = f.Twin.String()
+				}
+				if f.Ranks != nil {
+					line[5] = f.Ranks.String()
+				}
+				if f.Sums != nil {
+					line[6] = fmt.Sprintf("step %d, %v", f.Sums.Step, &f.Sums.Wrong)
+				}
+				return line
+			}),
+			report.LinesOf(report.Table{
+				Name: "seeds", Raw: true, Columns: []string{"seed", "shares", "held-out loss", "first mean gradient along that of all"},
+			}, s.samples, teamsOf, func(of *sample, t *team) []any {
+				return []any{of.o.Seed, t.kind.name, t.loss(), t.along}
+			}),
+			s.curves().Table("steps", "seed", "shares", "step", "norm of the mean gradient"),
 		},
 	}
 }
@@ -79,7 +136,6 @@ func interval(values []float64) string { return report.Interval(values, "%+.2f",
 
 func (s *study) findings(goals []report.Goal) []report.Finding {
 	mean := func(name string) float64 { return statistics.Mean(s.along(name)) }
-	inTime, alone, all := s.counts()
 	return []report.Finding{
 		report.NewFinding(fmt.Sprintf("Held-out loss is above that of all %d ranks by %s percent without one rank "+
 			"in every tenth step, by %s without one in each step, another each time, by %s without half, and by "+
@@ -96,24 +152,9 @@ func (s *study) findings(goals []report.Goal) []report.Finding {
 		report.NewFinding(fmt.Sprintf("Of %d faults on one of %d ranks the comparison with a run without the fault found "+
 			"%d in the step where they begin; comparing ranks with each other and sums before and after they were "+
 			"sent found %d without such a run. As declared: %s.",
-			all, teamRanks, inTime, alone, report.Outcomes(goals, "found"))),
+			s.count(func(certify.Found) bool { return true }), teamRanks, s.count(inTime),
+			s.count(func(f certify.Found) bool { return f.Alone() }), report.Outcomes(goals, "found"))),
 	}
-}
-
-// counts returns how many faults of all seeds were found in their step, by a twin and without.
-func (s *study) counts() (inTime, alone, all int) {
-	for _, of := range s.samples {
-		for _, f := range of.found.Rows {
-			all++
-			if f.InTime() {
-				inTime++
-			}
-			if f.Alone() {
-				alone++
-			}
-		}
-	}
-	return inTime, alone, all
 }
 
 func (s *study) limits() []string {
@@ -158,105 +199,39 @@ func (k teamKind) share() float64 {
 
 // faultTable says by kind how many were found in the step where they begin.
 func (s *study) faultTable() report.Table {
-	t := report.Table{
-		Name: "faults", Title: "Faults on one rank, of all seeds: how many were found in the step where they begin",
-		Columns: []string{"fault", "faults", "by the twin", "by comparing ranks", "by sums"},
-	}
 	rows := s.samples[0].found.Rows
-	for i, row := range rows {
-		name := row.Fault.Kind.String()
-		if slices.ContainsFunc(rows[:i], func(f certify.Found) bool { return f.Fault.Kind == row.Fault.Kind }) {
-			name += ", a low bit"
-		}
-		count := func(found func(certify.Found) bool) (n int) {
+	count := func(is func(f certify.Found) bool) func(i int) int {
+		return func(i int) (n int) {
 			for _, of := range s.samples {
-				if found(of.found.Rows[i]) {
+				if is(of.found.Rows[i]) {
 					n++
 				}
 			}
 			return n
 		}
-		t.Add(name, len(s.samples),
-			count(func(f certify.Found) bool { return f.InTime() }),
-			count(func(f certify.Found) bool { return f.Ranks != nil && f.Ranks.Step == f.Fault.Step }),
-			count(func(f certify.Found) bool { return f.Sums != nil && f.Sums.Step == f.Fault.Step }))
 	}
-	return t
+	return report.Fill(report.Table{
+		Name: "faults", Title: "Faults on one rank, of all seeds: how many were found in the step where they begin",
+	}, report.Places(len(rows)),
+		report.Cell("fault", func(i int) string {
+			name := rows[i].Fault.Kind.String()
+			if slices.ContainsFunc(rows[:i], func(f certify.Found) bool { return f.Fault.Kind == rows[i].Fault.Kind }) {
+				name += ", a low bit"
+			}
+			return name
+		}),
+		report.Cell("faults", func(int) int { return len(s.samples) }), report.Cell("by the twin", count(inTime)),
+		report.Cell("by comparing ranks", count(func(f certify.Found) bool { return f.Ranks != nil && f.Ranks.Step == f.Fault.Step })),
+		report.Cell("by sums", count(func(f certify.Found) bool { return f.Sums != nil && f.Sums.Step == f.Fault.Step })))
 }
 
-// foundTable has each fault.
-func (s *study) foundTable() report.Table {
-	t := report.Table{
-		Name: "found", Raw: true, Columns: []string{"seed", "fault", "step", "rank", "twin", "ranks", "sums"},
-	}
-	for _, of := range s.samples {
-		for _, f := range of.found.Rows {
-			said := []string{"", "", ""}
-			if f.Twin != nil {
-				said[0] = f.Twin.String()
-			}
-			if f.Ranks != nil {
-				said[1] = f.Ranks.String()
-			}
-			if f.Sums != nil {
-				said[2] = fmt.Sprintf("step %d, %v", f.Sums.Step, &f.Sums.Wrong)
-			}
-			t.Add(of.o.Seed, f.Fault.Kind.String(), f.Fault.Step, f.Fault.Rank, said[0], said[1], said[2])
-		}
-	}
-	return t
-}
-
-func (s *study) seedTable() report.Table {
-	t := report.Table{
-		Name: "seeds", Raw: true, Columns: []string{"seed", "shares", "held-out loss", "first mean gradient along that of all"},
-	}
-	for _, of := range s.samples {
-		for _, team := range of.teams {
-			t.Add(of.o.Seed, team.kind.name, team.loss(), team.along)
-		}
-	}
-	return t
-}
+func faultsOf(of *sample) []certify.Found { return of.found.Rows }
 
 // curves are the norms of mean gradients.
-func (s *study) curves() (all report.Curves) {
-	for _, of := range s.samples {
-		for _, t := range of.teams {
-			all = append(all, report.Curve{Seed: of.o.Seed, Arm: t.kind.name, Values: t.norms})
-		}
-	}
-	return all
+func (s *study) curves() report.Curves {
+	return report.CurvesOf(s.samples, teamsOf, func(of *sample, t *team) report.Curve {
+		return report.Curve{Seed: of.o.Seed, Arm: t.kind.name, Values: t.norms}
+	})
 }
 
-// lossChart shows by seed what missing shares cost.
-func (s *study) lossChart() chart.Chart {
-	p := report.Plot{Chart: chart.Chart{
-		Title: "Held-out loss above that of all ranks, by seed; at the end the mean and its standard error",
-		X:     "seed", Y: "percent", Zero: true,
-	}}
-	for _, k := range teamKinds[1:] {
-		line, above := chart.Series{Name: k.name, Mark: chart.Dots}, s.above(k.name, whole)
-		for i, of := range s.samples {
-			p.Add(line, of.o.Seed, above[i])
-		}
-		p.AddMean(line, "mean", above...)
-	}
-	return p.Chart
-}
-
-// normChart shows norms of mean gradients.
-func (s *study) normChart() chart.Chart {
-	p := report.Plot{Chart: chart.Chart{
-		Title: "Norm of the mean gradient over that of all ranks, mean of the seeds",
-		X:     "step", Y: "ratio", Smooth: true,
-	}}
-	for _, k := range teamKinds[1:] {
-		for step := range s.steps {
-			p.Add(chart.Series{Name: k.name, Dashed: k.control}, step, s.bySeed(func(of *sample) float64 {
-				return of.teamOf(k.name).norms[step] / of.teamOf(whole).norms[step]
-			})...)
-		}
-	}
-	return p.Chart
-}
+func teamsOf(of *sample) []*team { return of.teams }

@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/octavo-fp8/octavo/internal/random"
-	"github.com/octavo-fp8/octavo/internal/trial"
 	"github.com/octavo-fp8/octavo/lab"
 	"github.com/octavo-fp8/octavo/lab/statistics"
 	"github.com/octavo-fp8/octavo/lab/training"
@@ -151,9 +150,7 @@ func (s *sample) train(ctx context.Context, kind teamKind, p *lab.Steps) (*team,
 	return t, nil
 }
 
-func (s *sample) step(
-	ctx context.Context, z *layers.Zero[*nn.Llama], t *team, step int, rate float64,
-) error {
+func (s *sample) step(ctx context.Context, z *layers.Zero[*nn.Llama], t *team, step int, rate float64) error {
 	shards, err := training.Shards(s.setup.Corpus, step, teamRanks, 1, teamContext)
 	if err != nil {
 		return err
@@ -190,6 +187,5 @@ func (s *sample) judge(ctx context.Context, z *layers.Zero[*nn.Llama]) (float64,
 	if err := z.Gather(ctx); err != nil {
 		return 0, err
 	}
-	run := trial.Run{Model: z.Model(0)}
-	return run.HeldOut(ctx, s.setup.Corpus, s.heldOut, teamRanks, teamContext)
+	return s.setup.HeldOut(ctx, z.Model(0))
 }

@@ -13,6 +13,36 @@ import (
 	"github.com/octavo-fp8/octavo/plan"
 )
 
+// once names an arm on the whole text.
+func once(name string) string { return name + ", once" }
+
+func (s *sweep) goals() []report.Goal {
+	return []report.Goal{
+		declared().Judge("fp4-fp8", s.over(fp4, fp8, trained)),
+		declared().Judge("fp4-fp6", s.over(fp4, fp6, trained)),
+		declared().Judge("fp4-bf16", s.over(fp4, bf16, trained)),
+		declared().Judge("fp6-fp8", s.over(fp6, fp8, trained)),
+		declared().Judge("fp8-bf16", s.over(fp8, bf16, trained)),
+		declared().Judge("bf16-fp32", s.over(bf16, full[32], trained)),
+		declared().Judge("layouts-of-6", s.over(fp6m, fp6, trained)),
+
+		declared().Judge("effective-fp4", s.effective(fp4Forward)),
+		declared().Judge("effective-fp4-weights", s.effective(fp4Weights)),
+		declared().Judge("effective-fp4-sun", s.effective(fp4Weights)),
+		declared().Judge("effective-fp6", s.effective(fp6)),
+		declared().Judge("effective-fp8", s.effective(fp8)),
+		declared().Judge("trained-out", s.gain()),
+
+		declared().Judge("once-fp4-fp8", s.over(once(fp4), once(fp8), heldOut)),
+		declared().Judge("once-fp6-fp8", s.over(once(fp6), once(fp8), heldOut)),
+		declared().Judge("once-fp8-bf16", s.over(once(fp8), once(bf16), heldOut)),
+		declared().Judge("once-bf16-fp32", s.over(once(bf16), once(full[32]), heldOut)),
+
+		declared().Judge("half-the-parameters", s.over(full[16], full[8], trained)),
+		declared().Judge("three-bits", s.over(threeBits, fp4, trained)),
+	}
+}
+
 // equalCost are the arms that cost the same, and pay for what they multiply in.
 var equalCost = []string{full[32], bf16, fp8, fp6, fp4}
 
@@ -33,8 +63,50 @@ func newReport(p published, s *sweep) (*report.Report, error) {
 			"Kumar et al. rounded to integers in the forward pass, with one scale for a tensor of activations; Sun et al. rounded weights in both passes and inputs in the backward pass. \"FP4 forward\" and \"FP4 weights\" come closest.",
 			"One learning rate and one depth for all widths.",
 		},
-		Charts: []chart.Chart{s.chart(), s.sizeChart(), p.chart(), p.optimumChart()},
-		Tables: []report.Table{s.table(), predictions, p.table(), s.seedTable(), p.optimumTable(), s.curveTable()},
+		Charts: []chart.Chart{
+			s.chart(),
+			// From what effective parameters are read.
+			report.Draw(chart.Chart{
+				Title: "Own sweep: loss by parameters, on text seen again and again", X: "parameters in linear layers", Y: "nats per byte", LogX: true,
+			}, func(p *report.Plot) {
+				for _, bits := range paidFor {
+					p.AddPoint(chart.Series{Name: "FP32", Mark: chart.Joined}, s.params(full[bits]), point(s.losses(full[bits], trained)))
+				}
+				for _, name := range []string{bf16, fp8, fp6, fp4, fp4Forward, fp4Weights} {
+					p.AddPoint(chart.Series{Name: name, Mark: chart.Dots}, s.params(name), point(s.losses(name, trained)))
+				}
+			}),
+			p.chart(),
+			report.Draw(chart.Chart{
+				Title: "Published laws: best precision, parameters and tokens free", X: "cost, FLOP", Y: "bits", LogX: true, Lines: []chart.Reference{{Name: "FP8", Value: 8}, {Name: "FP4", Value: 4}},
+			}, func(c *report.Plot) {
+				for _, o := range p.optima {
+					c.Add(chart.Series{Name: "Kumar et al."}, o.cost, o.kumar)
+					c.Add(chart.Series{Name: "Sun et al."}, o.cost, o.sun)
+				}
+			}),
+		},
+		Tables: []report.Table{
+			s.table(),
+			predictions,
+			p.table(),
+			report.Fill(report.Table{Name: "seeds", Raw: true}, report.Places(len(s.jobs)),
+				report.Cell("seed", func(i int) uint64 { return s.jobs[i].Seed }), report.Cell("model", func(i int) string { return s.arms[i%len(s.arms)].name }),
+				report.Cell("loss, last tenth", func(i int) float64 { return trained(s.curves[i]) }), report.Cell("loss, held-out", func(i int) float64 { return heldOut(s.curves[i]) })),
+			report.Write(report.Table{Name: "optimum", Title: "Best precision by cost", Raw: true, Columns: []string{"cost, FLOP", "bits, Kumar", "bits, Sun"}}, func(t *report.Table) {
+				for _, o := range p.optima {
+					t.Add(o.cost, o.kumar, o.sun)
+				}
+			}),
+			report.Write(report.Table{Name: "curves", Raw: true, Columns: []string{"run", "step", "loss"}}, func(t *report.Table) {
+				for i, j := range s.jobs {
+					const every = 10
+					for step := 0; step < len(s.curves[i].Losses); step += every {
+						t.Add(j.Name, step, s.curves[i].Losses[step])
+					}
+				}
+			}),
+		},
 	}, nil
 }
 
@@ -115,18 +187,6 @@ func point(values []float64) chart.Point {
 	return chart.Point{Y: statistics.Mean(values), Spread: (slices.Max(values) - slices.Min(values)) / 2}
 }
 
-// sizeChart shows from what effective parameters are read.
-func (s *sweep) sizeChart() chart.Chart {
-	p := report.Plot{Chart: chart.Chart{Title: "Own sweep: loss by parameters, on text seen again and again", X: "parameters in linear layers", Y: "nats per byte", LogX: true}}
-	for _, bits := range paidFor {
-		p.AddPoint(chart.Series{Name: "FP32", Mark: chart.Joined}, s.params(full[bits]), point(s.losses(full[bits], trained)))
-	}
-	for _, name := range []string{bf16, fp8, fp6, fp4, fp4Forward, fp4Weights} {
-		p.AddPoint(chart.Series{Name: name, Mark: chart.Dots}, s.params(name), point(s.losses(name, trained)))
-	}
-	return p.Chart
-}
-
 func (s *sweep) table() report.Table {
 	name := func(i int) string { return s.arms[i].name }
 	losses := func(i int) []float64 { return s.losses(name(i), trained) }
@@ -167,23 +227,6 @@ func (s *sweep) predictionTable() (report.Table, error) {
 	return t, nil
 }
 
-func (s *sweep) seedTable() report.Table {
-	return report.Fill(report.Table{Name: "seeds", Raw: true}, report.Places(len(s.jobs)),
-		report.Cell("seed", func(i int) uint64 { return s.jobs[i].Seed }), report.Cell("model", func(i int) string { return s.arms[i%len(s.arms)].name }),
-		report.Cell("loss, last tenth", func(i int) float64 { return trained(s.curves[i]) }), report.Cell("loss, held-out", func(i int) float64 { return heldOut(s.curves[i]) }))
-}
-
-func (s *sweep) curveTable() report.Table {
-	t := report.Table{Name: "curves", Raw: true, Columns: []string{"run", "step", "loss"}}
-	for i, j := range s.jobs {
-		const every = 10
-		for step := 0; step < len(s.curves[i].Losses); step += every {
-			t.Add(j.Name, step, s.curves[i].Losses[step])
-		}
-	}
-	return t
-}
-
 // chart shows both laws above their own best, since their losses are of different data. Few
 // bits come first.
 func (p published) chart() chart.Chart {
@@ -196,15 +239,6 @@ func (p published) chart() chart.Chart {
 	return c.Chart
 }
 
-func (p published) optimumChart() chart.Chart {
-	c := report.Plot{Chart: chart.Chart{Title: "Published laws: best precision, parameters and tokens free", X: "cost, FLOP", Y: "bits", LogX: true, Lines: []chart.Reference{{Name: "FP8", Value: 8}, {Name: "FP4", Value: 4}}}}
-	for _, o := range p.optima {
-		c.Add(chart.Series{Name: "Kumar et al."}, o.cost, o.kumar)
-		c.Add(chart.Series{Name: "Sun et al."}, o.cost, o.sun)
-	}
-	return c.Chart
-}
-
 func (p published) table() report.Table {
 	t := report.Table{
 		Name: "published", Title: "Published: what the laws say where parameters times bits are 220 million times 32, on 26 billion tokens",
@@ -213,14 +247,6 @@ func (p published) table() report.Table {
 	for i, k := range p.kumar {
 		s := p.sun[i]
 		t.Add(int(k.Bits), k.N/1e6, k.Loss.Total, k.Loss.Precision, fmt.Sprintf("E%.0fM%.0f", s.Format.Exponent, s.Format.Mantissa), s.Loss.Total, s.Loss.Precision)
-	}
-	return t
-}
-
-func (p published) optimumTable() report.Table {
-	t := report.Table{Name: "optimum", Title: "Best precision by cost", Raw: true, Columns: []string{"cost, FLOP", "bits, Kumar", "bits, Sun"}}
-	for _, o := range p.optima {
-		t.Add(o.cost, o.kumar, o.sun)
 	}
 	return t
 }

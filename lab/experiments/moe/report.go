@@ -2,11 +2,240 @@ package moe
 
 import (
 	"fmt"
+	"math"
+	"slices"
 
 	"github.com/octavo-fp8/octavo/lab/chart"
 	"github.com/octavo-fp8/octavo/lab/report"
 	"github.com/octavo-fp8/octavo/lab/statistics"
+	"github.com/octavo-fp8/octavo/lab/training"
 )
+
+// results are what came of all seeds. Figures are lists of a value of each seed.
+type results struct {
+	study study
+	seeds []found
+}
+
+// of returns a figure of each seed.
+func (r *results) of(figure func(found) float64) []float64 { return statistics.Each(r.seeds, figure) }
+
+// overMixtures returns the mean of a figure over the layers with experts.
+func (r *results) overMixtures(figure func(mixture int) float64) float64 {
+	var sum float64
+	n := r.study.mixtures()
+	for m := range n {
+		sum += figure(m)
+	}
+	return sum / float64(n)
+}
+
+func (r *results) heldOut(arm int) []float64 {
+	return r.of(func(f found) float64 { return f.arms[arm].heldOut })
+}
+
+// trained is the mean training loss of an arm in the last two thirds of the steps.
+func (r *results) trained(arm int) []float64 {
+	return r.of(func(f found) float64 {
+		var judged []float64
+		for _, loss := range f.arms[arm].losses[r.study.steps/3:] {
+			judged = append(judged, training.AtMostUniform(loss, r.study.config().Vocab))
+		}
+		return statistics.Mean(judged)
+	})
+}
+
+// gap is by how many percent that is above BF16's.
+func (r *results) gap(arm int) []float64 {
+	return statistics.PercentAbove(r.trained(arm), r.trained(bf16Arm))
+}
+
+// variation is the coefficient of variation of loads: their standard deviation over their
+// mean, 0 where all experts have as many tokens.
+func variation(load []int) float64 {
+	var sum, squares float64
+	for _, n := range load {
+		sum += float64(n)
+		squares += float64(n) * float64(n)
+	}
+	mean := sum / float64(len(load))
+	return math.Sqrt(max(squares/float64(len(load))-float64(mean*mean), 0)) / mean
+}
+
+// excess is by which share of the mean load the largest is above it.
+func excess(load []int) float64 {
+	sum := 0
+	for _, n := range load {
+		sum += n
+	}
+	return float64(slices.Max(load)*len(load))/float64(sum) - 1
+}
+
+// byStep is a figure of the loads of a step, the mean of the last third of the steps and of
+// layers.
+func (r *results) byStep(arm int, figure func(load []int) float64) []float64 {
+	return r.of(func(f found) float64 {
+		late := f.arms[arm].loads[r.study.late():]
+		return r.overMixtures(func(m int) (mean float64) {
+			for _, loads := range late {
+				mean += figure(loads[m]) / float64(len(late))
+			}
+			return mean
+		})
+	})
+}
+
+// lasting is a figure of the loads of the last third of the steps together, the mean of
+// layers: what is uneven in a step only has no part in it.
+func (r *results) lasting(arm int, figure func(load []int) float64) []float64 {
+	return r.of(func(f found) float64 {
+		return r.overMixtures(func(m int) float64 { return figure(r.lateLoad(f.arms[arm], m)) })
+	})
+}
+
+// lateLoad returns the tokens of each expert in the last third of the steps.
+func (r *results) lateLoad(a result, mixture int) []int {
+	all := make([]int, r.study.experts())
+	for _, loads := range a.loads[r.study.late():] {
+		for e, n := range loads[mixture] {
+			all[e] += n
+		}
+	}
+	return all
+}
+
+// changed is the percentage of choices that a compared arm makes and FP32 does not, in a
+// layer.
+func (r *results) changed(arm, mixture int) []float64 {
+	return r.of(func(f found) float64 {
+		c := f.compared[arm]
+		return 100 * float64(c.changed[mixture]) / float64(c.choices)
+	})
+}
+
+// changes is the mean of changed over layers.
+func (r *results) changes(arm int) []float64 {
+	return r.of(func(f found) float64 {
+		c := f.compared[arm]
+		return r.overMixtures(func(m int) float64 {
+			return 100 * float64(c.changed[m]) / float64(c.choices)
+		})
+	})
+}
+
+// gradient is the relative error of a compared arm's gradients against FP32's in percent, the
+// median over the weights of some parts: the gradient of one may nearly vanish. It is NaN where
+// none of them has a gradient.
+func (r *results) gradient(arm int, of ...string) []float64 {
+	return r.of(func(f found) float64 {
+		var all []float64
+		for _, e := range f.compared[arm].gradients {
+			if relative := e.relative(); slices.Contains(of, partOf(e.weight)) && !math.IsNaN(relative) {
+				all = append(all, 100*relative)
+			}
+		}
+		if len(all) == 0 {
+			return math.NaN()
+		}
+		return statistics.Median(all)
+	})
+}
+
+// products are the parts whose products are those of the recipe.
+var products = parts[:len(parts)-1]
+
+// above is by how many percent the gradient error of a compared arm is above another's.
+func (r *results) above(arm, other int) []float64 {
+	return statistics.PercentAbove(r.gradient(arm, products...), r.gradient(other, products...))
+}
+
+// lateHeard returns what was heard of an arm in the last third of the steps.
+func (r *results) lateHeard(a result) (all []heard) {
+	for _, h := range a.heard {
+		if h.step >= r.study.late() {
+			all = append(all, h)
+		}
+	}
+	return all
+}
+
+// amaxes returns the largest amax of an operand of each expert of a layer in the last third
+// of the steps.
+func (r *results) amaxes(a result, operand, mixture int) []float64 {
+	all := make([]float64, r.study.experts())
+	for _, h := range r.lateHeard(a) {
+		if h.operand == operand && h.mixture == mixture && h.expert < len(all) {
+			all[h.expert] = max(all[h.expert], h.amax)
+		}
+	}
+	return all
+}
+
+// spread is by how many powers of two the largest amax of an operand of FP8's experts is
+// above the least, the mean of layers.
+func (r *results) spread(operand int) []float64 {
+	return r.of(func(f found) float64 {
+		return r.overMixtures(func(m int) float64 {
+			all := r.amaxes(f.arms[fp8Arm], operand, m)
+			return math.Log2(slices.Max(all) / slices.Min(all))
+		})
+	})
+}
+
+// saturated is how many of a million values of an arm's experts saturated in the last third
+// of the steps: of those to choose from, or of the shared one, which all tokens go to.
+func (r *results) saturated(arm int, shared bool) []float64 {
+	return r.of(func(f found) float64 {
+		var saturated, elements int64
+		for _, h := range r.lateHeard(f.arms[arm]) {
+			if shared == (h.expert == r.study.experts()) {
+				saturated += h.saturated
+				elements += h.elements
+			}
+		}
+		return 1e6 * float64(saturated) / float64(elements)
+	})
+}
+
+// roundingOf adds up what was lost of an operand of all layers.
+func (r *results) roundingOf(f found, operand int, of func(roundings) rounding) (all rounding) {
+	for _, x := range f.rounded {
+		if x.operand == operand {
+			all.add(of(x))
+		}
+	}
+	return all
+}
+
+func ofAll(way int) func(roundings) rounding {
+	return func(x roundings) rounding { return x.all[way] }
+}
+
+func ofLeast(way int) func(roundings) rounding {
+	return func(x roundings) rounding { return x.least[way] }
+}
+
+// flushed is how many of a thousand values that are not 0 of an operand become 0.
+func (r *results) flushed(operand int, of func(roundings) rounding) []float64 {
+	return r.of(func(f found) float64 {
+		lost := r.roundingOf(f, operand, of)
+		return 1e3 * float64(lost.flushed) / float64(lost.nonzero)
+	})
+}
+
+// off is the relative error of an operand in percent.
+func (r *results) off(operand int, of func(roundings) rounding) []float64 {
+	return r.of(func(f found) float64 {
+		lost := r.roundingOf(f, operand, of)
+		return 100 * math.Sqrt(lost.off/lost.squares)
+	})
+}
+
+// flushedMore is by which factor one scale for all experts flushes more of an operand than a
+// scale for each does.
+func (r *results) flushedMore(operand int) []float64 {
+	return statistics.Ratios(r.flushed(operand, ofAll(oneScale)), r.flushed(operand, ofAll(scaleEach)))
+}
 
 // judged are the values of each hypothesis and control, one of each seed.
 func (r *results) judged() map[string][]float64 {
@@ -38,41 +267,166 @@ func (r *results) judged() map[string][]float64 {
 }
 
 func (r *results) report() *report.Report {
-	out := &report.Report{
+	goals := declared().JudgeAll(r.judged())
+	return &report.Report{
+		Goals: goals,
+		Findings: []report.Finding{
+			report.NewFinding(fmt.Sprintf("The training loss of the last two thirds of the steps is above that of BF16 by %s in FP8 (in brackets "+
+				"the interval over seeds), by %s under DeepSeek-V3's recipe, by %s in MXFP8, by %s under delayed "+
+				"scales, and by %s in BF16 with a rate that is lower by a fifth. Without biases that balance "+
+				"experts BF16 itself is off by %s. As declared: %s.",
+				percent(r.gap(fp8Arm)), percent(r.gap(deepSeekArm)), percent(r.gap(mxfp8Arm)),
+				percent(r.gap(delayedArm)), percent(r.gap(slowerArm)), percent(r.gap(unbalancedArm)),
+				report.Outcomes(goals, "loss-fp8", "loss-deepseek-v3", "loss-mxfp8", "loss-lower-rate"))),
+			r.loadFinding(goals),
+			r.choiceFinding(goals),
+			r.expertFinding(goals),
+		},
+		Limits: r.limits(),
 		Charts: []chart.Chart{
-			r.gapChart(), r.seedChart(), r.variationChart(), r.loadChart(), r.amaxChart(),
-			r.saturatedChart(), r.flushedChart(), r.changedChart(), r.gradientChart(),
+			// Of the training loss as gaps: the losses themselves lie on each other.
+			report.Draw(chart.Chart{
+				Title: "Training loss above that of BF16 on the same batch, mean of the seeds",
+				X:     "step", Y: "percent", Zero: true, Smooth: true,
+			}, func(p *report.Plot) {
+				for _, i := range charted {
+					a := arms()[i]
+					p.AddCurves(r.curves().Above(a.name, arms()[bf16Arm].name), chart.Series{Name: a.name, Dashed: a.control})
+				}
+			}),
+			report.Draw(chart.Chart{
+				Title: "Training loss of the last two thirds of the steps above that of BF16, by seed; at the end the " +
+					"mean and its standard error",
+				X: "seed", Y: "percent", Zero: true,
+			}, func(p *report.Plot) {
+				for _, i := range charted {
+					s, gaps := chart.Series{Name: arms()[i].name, Mark: chart.Dots}, r.gap(i)
+					for j, f := range r.seeds {
+						p.Add(s, f.seed, gaps[j])
+					}
+					p.AddMean(s, "mean", gaps...)
+				}
+			}),
+			report.Draw(chart.Chart{
+				Title: "Loads of a step: standard deviation over the mean, mean of layers and seeds",
+				X:     "step", Y: "coefficient of variation", Zero: true, Smooth: true,
+			}, func(p *report.Plot) {
+				for _, i := range []int{bf16Arm, fp8Arm, deepSeekArm, mxfp8Arm, unbalancedArm} {
+					for step := range r.study.steps {
+						p.Add(chart.Series{Name: arms()[i].name}, step, r.of(func(f found) float64 {
+							return r.overMixtures(func(m int) float64 { return variation(f.arms[i].loads[step][m]) })
+						})...)
+					}
+				}
+			}),
+			r.loadChart(),
+			r.amaxChart(),
+			report.Draw(chart.Chart{
+				Title: "Values that saturate in the experts under delayed scales, mean of layers and seeds",
+				X:     "step", Y: "of a million", Zero: true,
+			}, func(p *report.Plot) {
+				for o, of := range operands() {
+					for _, shared := range []bool{false, true} {
+						s := chart.Series{Name: of.what, Color: chart.Key(of.what), Dashed: shared}
+						if shared {
+							s.Name += ", shared expert"
+						}
+						for step := 1; step < r.study.steps; step++ { // at first scales are of nothing yet
+							if r.study.listens(step) {
+								p.Add(s, step, r.of(func(f found) float64 { return r.saturatedAt(f, o, step, shared) })...)
+							}
+						}
+					}
+				}
+			}),
+			report.Draw(chart.Chart{
+				Title: "Values that become 0 in E4M3, by what shares a scale, after FP8's training; mean of seeds",
+				Y:     "of a thousand", Zero: true,
+			}, func(p *report.Plot) {
+				for _, s := range sharings() {
+					p.Add(chart.Series{Name: shareWays[s.way], Mark: chart.Bars}, operands()[s.operand].what,
+						r.flushed(s.operand, ofAll(s.way))...)
+				}
+			}),
+			report.Draw(chart.Chart{
+				Title: "Choices that are not FP32's at the same weights, by layer, mean of the seeds",
+				X:     "layer", Y: "percent", LogY: true,
+			}, func(p *report.Plot) {
+				for i, a := range compared() {
+					if i == blocksThere { // whose forward pass is FP8's
+						continue
+					}
+					for m := range r.study.mixtures() {
+						p.Add(chart.Series{Name: a.name, Mark: chart.Joined, Dashed: a.control},
+							fmt.Sprint(r.study.config().Dense+m), r.changed(i, m)...)
+					}
+				}
+			}),
+			report.Draw(chart.Chart{
+				Title: "Error of the gradients of a part's weights against FP32, median of weights, mean of seeds",
+				Y:     "percent of the gradient", LogY: true,
+			}, func(p *report.Plot) {
+				for i, a := range compared() {
+					if i == routerBF16There || i == routerE4M3There {
+						continue
+					}
+					for _, part := range parts {
+						p.Add(chart.Series{Name: a.name, Mark: chart.Joined, Dashed: a.control}, part, r.gradient(i, part)...)
+					}
+				}
+			}),
 		},
 		Tables: []report.Table{
-			r.lossTable(), r.loadTable(), r.expertTable(), r.shareTable(), r.comparedTable(),
-			r.seedTable(), r.curves().Table("curves", "seed", "arm", "step", "loss"), r.loadsTable(), r.heardTable(),
+			r.lossTable(),
+			r.loadTable(),
+			r.expertTable(),
+			r.shareTable(),
+			r.comparedTable(),
+			r.seedTable(),
+			r.curves().Table("curves", "seed", "arm", "step", "loss"),
+			// The loads of the first seed, step by step.
+			report.Write(report.Table{Name: "steps", Raw: true, Columns: []string{"seed", "arm", "layer", "step"}}, func(t *report.Table) {
+				for e := range r.study.experts() {
+					t.Columns = append(t.Columns, fmt.Sprintf("tokens, expert %d", e))
+				}
+				f := r.seeds[0]
+				for i, a := range arms() {
+					for step, loads := range f.arms[i].loads {
+						for m, load := range loads {
+							row := []any{fmt.Sprint(f.seed), a.name, r.study.config().Dense + m, step}
+							for _, n := range load {
+								row = append(row, n)
+							}
+							t.Add(row...)
+						}
+					}
+				}
+			}),
+			// The telemetry of the first seed, step by step.
+			report.Write(report.Table{
+				Name: "telemetry", Raw: true,
+				Columns: []string{
+					"seed", "arm", "step", "operand", "layer", "expert", "amax", "values", "saturated", "flushed",
+				},
+			}, func(t *report.Table) {
+				f := r.seeds[0]
+				for i, a := range arms() {
+					for _, h := range f.arms[i].heard {
+						expert := fmt.Sprint(h.expert)
+						if h.expert == r.study.experts() {
+							expert = "shared"
+						}
+						t.Add(fmt.Sprint(f.seed), a.name, h.step, operands()[h.operand].what,
+							r.study.config().Dense+h.mixture, expert, h.amax, h.elements, h.saturated, h.flushed)
+					}
+				}
+			}),
 		},
 	}
-	values := r.judged()
-	for _, name := range declared().Names() {
-		out.Goals = append(out.Goals, declared().Judge(name, values[name]))
-	}
-	out.Findings = []report.Finding{
-		r.lossFinding(out.Goals), r.loadFinding(out.Goals), r.choiceFinding(out.Goals),
-		r.expertFinding(out.Goals),
-	}
-	out.Limits = r.limits()
-	return out
 }
 
 // percent is a mean over seeds with its interval.
 func percent(values []float64) string { return report.Interval(values, "%+.3f", " %") }
-
-// lossFinding says how far the loss is from BF16's.
-func (r *results) lossFinding(goals []report.Goal) report.Finding {
-	return report.NewFinding(fmt.Sprintf("The training loss of the last two thirds of the steps is above that of BF16 by %s in FP8 (in brackets "+
-		"the interval over seeds), by %s under DeepSeek-V3's recipe, by %s in MXFP8, by %s under delayed "+
-		"scales, and by %s in BF16 with a rate that is lower by a fifth. Without biases that balance "+
-		"experts BF16 itself is off by %s. As declared: %s.",
-		percent(r.gap(fp8Arm)), percent(r.gap(deepSeekArm)), percent(r.gap(mxfp8Arm)),
-		percent(r.gap(delayedArm)), percent(r.gap(slowerArm)), percent(r.gap(unbalancedArm)),
-		report.Outcomes(goals, "loss-fp8", "loss-deepseek-v3", "loss-mxfp8", "loss-lower-rate")))
-}
 
 // loadFinding says how tokens are shared out.
 func (r *results) loadFinding(goals []report.Goal) report.Finding {
@@ -132,4 +486,204 @@ func (r *results) limits() []string {
 			"experts' gradients.",
 		fmt.Sprintf("Operands are recorded in every step of %d; saturation between is not seen.", s.every),
 	}
+}
+
+// charted are the arms whose gaps are drawn.
+var charted = []int{fp8Arm, deepSeekArm, mxfp8Arm, delayedArm, unbalancedArm, slowerArm}
+
+// loadChart shows the loads of the experts of the last layer over steps.
+func (r *results) loadChart() chart.Chart {
+	f, tokens := r.seeds[0], r.study.batch*r.study.seq
+	p := report.Plot{Chart: chart.Chart{
+		Title: fmt.Sprintf("Tokens that come to each expert of the last layer, FP8, seed %d", f.seed),
+		X:     "step", Y: "percent of all tokens", Zero: true, Smooth: true,
+	}}
+	for step, loads := range f.arms[fp8Arm].loads {
+		for e, n := range loads[r.study.mixtures()-1] {
+			p.Add(chart.Series{Name: fmt.Sprintf("expert %d", e)}, step, 100*float64(n)/float64(tokens))
+		}
+	}
+	return p.Chart
+}
+
+// amaxChart shows the amax of the experts of the last layer over steps.
+func (r *results) amaxChart() chart.Chart {
+	f := r.seeds[0]
+	p := report.Plot{Chart: chart.Chart{
+		Title: fmt.Sprintf("Largest magnitude of each expert's input of down in the last layer, FP8, "+
+			"seed %d", f.seed),
+		X: "step", Y: "amax", LogY: true,
+	}}
+	for e := range r.study.experts() {
+		s := p.Begin(chart.Series{Name: fmt.Sprintf("expert %d", e)})
+		for _, h := range f.arms[fp8Arm].heard {
+			if h.place == (place{inputOfDown, r.study.mixtures() - 1, e}) && h.elements > 0 {
+				p.Add(s, h.step, h.amax)
+			}
+		}
+	}
+	return p.Chart
+}
+
+func (r *results) saturatedAt(f found, operand, step int, shared bool) float64 {
+	var saturated, elements int64
+	for _, h := range f.arms[delayedArm].heard {
+		is := h.expert == r.study.experts()
+		if h.operand == operand && h.step == step && is == shared {
+			saturated += h.saturated
+			elements += h.elements
+		}
+	}
+	return 1e6 * float64(saturated) / float64(elements)
+}
+
+func (r *results) lossTable() report.Table {
+	above := func(arm int) []float64 { return statistics.PercentAbove(r.heldOut(arm), r.heldOut(bf16Arm)) }
+	return report.Fill(report.Table{
+		Name: "losses", Title: "Training loss in the last two thirds of the steps and held-out loss after them, in nats per " +
+			"byte, means over the seeds",
+	}, report.Places(len(arms())), armName,
+		report.Mean("training loss", r.trained), report.Mean("above BF16 %", r.gap), report.Deviation("standard deviation", r.gap),
+		report.Low("interval from", r.gap), report.High("to", r.gap),
+		report.Mean("held-out loss", r.heldOut), report.Mean("above BF16 %", above),
+		report.Cell("steps without a finite gradient", func(arm int) (skipped int) {
+			for _, f := range r.seeds {
+				skipped += f.arms[arm].skipped
+			}
+			return skipped
+		}))
+}
+
+var armName = report.Cell("", func(arm int) string { return arms()[arm].name })
+
+func (r *results) loadTable() report.Table {
+	step := func(arm int) []float64 { return r.byStep(arm, variation) }
+	all := func(arm int) []float64 { return r.lasting(arm, variation) }
+	return report.Fill(report.Table{
+		Name: "loads", Title: "How uneven the loads of experts are in the last third of the steps, means " +
+			"over layers and seeds",
+	}, report.Places(len(arms())), armName,
+		report.Mean("variation in a step", step), report.Deviation("standard deviation", step),
+		report.Mean("variation of all steps together", all), report.Deviation("standard deviation", all),
+		report.Cell("largest above the mean, in a step %", func(arm int) float64 { return 100 * statistics.Mean(r.byStep(arm, excess)) }),
+		report.Cell("of all steps together %", func(arm int) float64 { return 100 * statistics.Mean(r.lasting(arm, excess)) }))
+}
+
+// expertTable is the telemetry of each expert of the first seed.
+func (r *results) expertTable() report.Table {
+	f, s := r.seeds[0], r.study
+	t := report.Table{
+		Name: "experts", Title: fmt.Sprintf("Telemetry of each expert in the last third of the steps, seed %d: "+
+			"largest amax in FP8, and of all four operands what is lost", f.seed),
+		Columns: []string{"layer", "expert", "tokens that come to it %"},
+	}
+	for _, o := range operands() {
+		t.Columns = append(t.Columns, "amax, "+o.what)
+	}
+	t.Columns = append(t.Columns, "flushed ‰", "saturated of a million", "saturated of a million, delayed scales")
+	for m := range s.mixtures() {
+		load := append(r.lateLoad(f.arms[fp8Arm], m), (s.steps-s.late())*s.batch*s.seq)
+		for e := range s.experts() + 1 {
+			name := fmt.Sprint(e)
+			if e == s.experts() {
+				name = "shared"
+			}
+			row := []any{s.config().Dense + m, name, 100 * float64(load[e]) / float64(load[s.experts()])}
+			own := r.expertHeard(f.arms[fp8Arm], m, e)
+			for _, amax := range own.amax {
+				row = append(row, amax)
+			}
+			late := r.expertHeard(f.arms[delayedArm], m, e)
+			t.Add(append(row, 1e3*own.share(own.flushed), 1e6*own.share(own.saturated),
+				1e6*late.share(late.saturated))...)
+		}
+	}
+	return t
+}
+
+// expertHeard is what was heard of an expert in the last third of the steps.
+type expertHeard struct {
+	amax                         []float64 // by operand
+	elements, flushed, saturated int64
+}
+
+func (e expertHeard) share(n int64) float64 { return float64(n) / float64(e.elements) }
+
+func (r *results) expertHeard(a result, mixture, expert int) expertHeard {
+	e := expertHeard{amax: make([]float64, len(operands()))}
+	for _, h := range r.lateHeard(a) {
+		if h.mixture == mixture && h.expert == expert {
+			e.amax[h.operand] = max(e.amax[h.operand], h.amax)
+			e.elements += h.elements
+			e.flushed += h.flushed
+			e.saturated += h.saturated
+		}
+	}
+	return e
+}
+
+// sharing is an operand, and what shares its scale.
+type sharing struct{ operand, way int }
+
+func sharings() (all []sharing) {
+	for o := range operands() {
+		for way := range shareWays {
+			all = append(all, sharing{o, way})
+		}
+	}
+	return all
+}
+
+// shareTable has what scales that experts share do.
+func (r *results) shareTable() report.Table {
+	lost := func(figure func(int, func(roundings) rounding) []float64, of func(way int) func(roundings) rounding) func(sharing) []float64 {
+		return func(s sharing) []float64 { return figure(s.operand, of(s.way)) }
+	}
+	return report.Fill(report.Table{
+		Name: "scales", Title: "Operands of FP8's experts after training in E4M3, by what shares a scale: " +
+			"all experts of a layer, and the one of least amax; means over the seeds",
+	}, sharings(),
+		report.Cell("operand", func(s sharing) string { return operands()[s.operand].what }),
+		report.Mean("amax of experts, largest over least, powers of two", func(s sharing) []float64 { return r.spread(s.operand) }),
+		report.Cell("shares a scale", func(s sharing) string { return shareWays[s.way] }),
+		report.Mean("flushed ‰", lost(r.flushed, ofAll)), report.Mean("error %", lost(r.off, ofAll)),
+		report.Mean("flushed ‰, least expert", lost(r.flushed, ofLeast)), report.Mean("error %, least expert", lost(r.off, ofLeast)))
+}
+
+// comparedTable has choices and gradients at the same weights.
+func (r *results) comparedTable() report.Table {
+	above := func(arm int) []float64 { return r.above(arm, fp8There) }
+	error := func(of ...string) func(arm int) []float64 {
+		return func(arm int) []float64 { return r.gradient(arm, of...) }
+	}
+	columns := []report.Column[int]{
+		report.Cell("", func(arm int) string { return compared()[arm].name }),
+		report.Mean("choices that change", r.changes), report.Deviation("standard deviation", r.changes),
+		report.Mean("gradient error", error(products...)),
+		report.Mean("above FP8's", above), report.Deviation("standard deviation", above),
+	}
+	for _, part := range parts {
+		columns = append(columns, report.Mean("error, "+part, error(part)))
+	}
+	return report.Fill(report.Table{
+		Name: "compared", Title: "Choices and gradients against FP32 at the weights where BF16 ended, in " +
+			"percent, means over the seeds; errors are the median of weights",
+	}, report.Places(len(compared())), columns...)
+}
+
+// seedTable has the figures that goals are made of.
+func (r *results) seedTable() report.Table {
+	values := r.judged()
+	columns := []report.Column[int]{report.Cell("seed", func(i int) uint64 { return r.seeds[i].seed })}
+	for _, name := range declared().Names() {
+		columns = append(columns, report.Cell(name, func(i int) float64 { return values[name][i] }))
+	}
+	return report.Fill(report.Table{Name: "seeds", Raw: true}, report.Places(len(r.seeds)), columns...)
+}
+
+// curves are the training losses.
+func (r *results) curves() report.Curves {
+	return report.CurvesOf(r.seeds, func(found) []int { return report.Places(len(arms())) }, func(f found, arm int) report.Curve {
+		return report.Curve{Seed: f.seed, Arm: arms()[arm].name, Values: f.arms[arm].losses}
+	})
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/octavo-fp8/octavo/internal/trial"
+	"github.com/octavo-fp8/octavo/lab/statistics"
 	"github.com/octavo-fp8/octavo/lab/training"
 	"github.com/octavo-fp8/octavo/nn"
 	"github.com/octavo-fp8/octavo/optim"
@@ -129,7 +130,7 @@ func (r *seedRun) goOn(ctx context.Context, a arm, growing bool) (course, error)
 	if err != nil {
 		return c, err
 	}
-	copyParams(run.Model, r.base)
+	training.CopyWeights(run.Model, r.base)
 	run.Optimizer.WeightDecay = trainingDecay
 	var w *witness
 	if !a.trained {
@@ -172,7 +173,7 @@ func (r *seedRun) goOn(ctx context.Context, a arm, growing bool) (course, error)
 			}
 		}
 		if look && growing {
-			heldOut, err := run.HeldOut(ctx, r.setup.Corpus, r.plan.judged, r.plan.batch, r.plan.seq)
+			heldOut, err := r.setup.HeldOut(ctx, run.Model)
 			if err != nil {
 				return c, err
 			}
@@ -189,3 +190,201 @@ func (r *seedRun) goOn(ctx context.Context, a arm, growing bool) (course, error)
 func armIndex(name string) int {
 	return slices.IndexFunc(arms(), func(a arm) bool { return a.name == name })
 }
+
+// witness gives what a model in training meets to all arms, whose results do not come back:
+// they are compared on the same tensors, and on the same weights.
+type witness struct {
+	*seedRun
+	model    *nn.Llama
+	layers   []branches   // what its SwiGLUs were given last
+	down     [][]float32  // by layer, of the beginning of the step
+	encoders [][]*encoder // by layer and arm
+
+	followers []follower
+}
+
+// follower is a model with the weights of another, whose inputs are quantized.
+type follower struct {
+	*trial.Run
+	of arm
+}
+
+// newWitness returns one of a model, whose tap it takes. With losses it takes those too.
+func (r *seedRun) newWitness(m *nn.Llama, losses bool) (*witness, error) {
+	w := &witness{seedRun: r, model: m, layers: watch(m)}
+	w.down, w.encoders = make([][]float32, len(w.layers)), make([][]*encoder, len(w.layers))
+	for _, a := range arms() {
+		for layer := range w.layers {
+			e, err := newEncoder(a)
+			if err != nil {
+				return nil, err
+			}
+			w.encoders[layer] = append(w.encoders[layer], e)
+		}
+		if !losses || !a.loss {
+			continue
+		}
+		config := r.config
+		config.FP8, config.Smoothing = a.recipes(), a.smoother()
+		run, err := trial.New(a.name, config, r.seed)
+		if err != nil {
+			return nil, err
+		}
+		w.followers = append(w.followers, follower{run, a})
+	}
+	return w, nil
+}
+
+// before keeps the weights that a step begins with, and shows followers its batch.
+func (w *witness) before(ctx context.Context, step int) error {
+	for layer := range w.down {
+		w.down[layer] = append(w.down[layer][:0], mlpOf(w.model, layer).down.Value...)
+	}
+	tokens, targets, err := w.setup.Corpus.Batch(w.plan.base+step, w.plan.batch, w.plan.seq)
+	if err != nil {
+		return err
+	}
+	for _, f := range w.followers {
+		if f.of.timing == justInTime || !f.of.renews(step, w.plan.window) {
+			continue
+		}
+		training.CopyWeights(f.Model, w.model)
+		if _, err := f.Model.Loss(ctx, tokens, targets, w.plan.batch, w.plan.seq); err != nil {
+			return err
+		}
+		f.Model.EndStep()
+	}
+	return nil
+}
+
+// after encodes what the step met under all arms, and notes in c what came of it.
+func (w *witness) after(ctx context.Context, c *course, step int, look bool) error {
+	amax := make([]float64, len(w.layers))
+	all := make([]fidelity, len(arms()))
+	n := float64(len(w.layers))
+	for layer, b := range w.layers {
+		amax[layer] = largestMagnitude(b.plain())
+		p := projection{w.down[layer], b.channels}
+		var output float64
+		if look {
+			output = p.norm(b.plain())
+		}
+		for i, e := range w.encoders[layer] {
+			renews := e.of.renews(step, w.plan.window)
+			if !look && !renews {
+				continue
+			}
+			lost, f, err := e.encode(ctx, b)
+			if err != nil {
+				return err
+			}
+			if renews {
+				e.renew()
+			}
+			if !look {
+				continue
+			}
+			f.output = p.norm(lost) / output
+			all[i].add(f, n)
+		}
+	}
+	c.amax = append(c.amax, amax)
+	if !look {
+		return nil
+	}
+	for i := range all {
+		all[i].input, all[i].output = math.Sqrt(all[i].input), math.Sqrt(all[i].output)
+	}
+	c.arms = append(c.arms, all)
+	return w.losses(ctx, c)
+}
+
+// add adds the figures of one of n layers: shares, the largest reach, and the squares of
+// errors.
+func (f *fidelity) add(layer fidelity, n float64) {
+	f.saturated += layer.saturated / n
+	f.flushed += layer.flushed / n
+	f.reach = max(f.reach, layer.reach)
+	f.input += float64(layer.input*layer.input) / n
+	f.output += float64(layer.output*layer.output) / n
+}
+
+// losses takes held-out losses of the weights after the step.
+func (w *witness) losses(ctx context.Context, c *course) error {
+	for i, f := range w.followers {
+		training.CopyWeights(f.Model, w.model)
+		loss, err := w.setup.HeldOut(ctx, f.Model)
+		if err != nil {
+			return err
+		}
+		if len(c.under) <= i {
+			c.under = append(c.under, nil)
+		}
+		c.under[i] = append(c.under[i], loss)
+	}
+	return nil
+}
+
+// givenFigures are those of a layer of a real model, of the activations of the options. They
+// are of one model and one text: figures to look at, of which nothing is judged.
+type givenFigures struct {
+	name     string
+	amax     float64   // largest |z|
+	median   float64   // median |z|
+	halves   float64   // largest |z| of the second half of the tokens over that of the first
+	channels []float64 // largest |z| of each, the largest first
+
+	// Of the second half of the tokens, in the order of arms. Delayed scales are those of the
+	// first half, as if they were the step before.
+	arms []fidelity
+}
+
+// lookAtGiven does so with the activations of the options, if there are any.
+func (s *study) lookAtGiven(ctx context.Context) error {
+	if s.options.Activations == nil {
+		return nil
+	}
+	layers, err := branchesIn(s.options.Activations)
+	if err != nil {
+		return err
+	}
+	for _, b := range layers {
+		f, err := givenOf(ctx, b)
+		if err != nil {
+			return err
+		}
+		s.given = append(s.given, f)
+	}
+	return nil
+}
+
+func givenOf(ctx context.Context, b branches) (givenFigures, error) {
+	half := b.tokens() / 2
+	past, present := b.rows(0, half), b.rows(half, 2*half)
+	z := b.plain()
+	f := givenFigures{
+		name: b.name, amax: largestMagnitude(z), median: statistics.Median(magnitudes(z)), channels: channelAmax(z, b.channels),
+		halves: largestMagnitude(present.plain()) / largestMagnitude(past.plain()),
+	}
+	slices.Sort(f.channels)
+	slices.Reverse(f.channels)
+	for _, a := range arms() {
+		e, err := newEncoder(a)
+		if err != nil {
+			return f, err
+		}
+		if _, _, err := e.encode(ctx, past); err != nil {
+			return f, err
+		}
+		e.renew()
+		_, found, err := e.encode(ctx, present)
+		if err != nil {
+			return f, err
+		}
+		f.arms = append(f.arms, found)
+	}
+	return f, nil
+}
+
+// decibels is how far a signal is above its noise, from the share of the noise.
+func decibels(noise float64) float64 { return -20 * math.Log10(noise) }

@@ -2,10 +2,21 @@ package parity
 
 import (
 	"context"
+	"fmt"
 	"math"
+	"slices"
 
+	"gonum.org/v1/gonum/blas"
+	"gonum.org/v1/gonum/blas/blas64"
+
+	"github.com/octavo-fp8/octavo/gemm"
 	"github.com/octavo-fp8/octavo/lab/experiments/parity/reference"
+	"github.com/octavo-fp8/octavo/lab/statistics"
 	"github.com/octavo-fp8/octavo/nn"
+	"github.com/octavo-fp8/octavo/oracle"
+	"github.com/octavo-fp8/octavo/safetensors"
+	"github.com/octavo-fp8/octavo/scaling"
+	"github.com/octavo-fp8/octavo/tensor"
 )
 
 // source is what computes gradients, in the coordinates of the masters.
@@ -52,8 +63,8 @@ func (f factors) timesWide(x []float64, cols int) []float64 {
 	return x
 }
 
-// inFloat64 returns the weights of a trainee with a spread in float64, under products.
-func (t *trainee) inFloat64(products reference.Products) source {
+// inFloat64 returns the weights of a trainee with a spread in float64, multiplied so.
+func (t *trainee) inFloat64(multiply reference.Multiply) source {
 	c := t.model.Config()
 	m := reference.Model{
 		Vocab: c.Vocab, Dim: c.Dim, Layers: c.Layers, Heads: c.Heads, Hidden: c.Hidden,
@@ -67,7 +78,7 @@ func (t *trainee) inFloat64(products reference.Products) source {
 	}
 	follow(t.masters)
 	gradient := func(ctx context.Context, b batch) (reference.Values, error) {
-		_, g, err := m.Gradients(ctx, w, b.tokens, b.targets, b.seq, products)
+		_, g, err := m.Gradients(ctx, w, b.Tokens, b.Targets, b.Seq, multiply)
 		for i, p := range t.masters {
 			if g != nil {
 				t.factors[i].timesWide(g[p.Name], p.Cols)
@@ -228,4 +239,213 @@ func weightsOf(params []*nn.Param) (names []string) {
 		}
 	}
 	return names
+}
+
+// narrow are products of quantized operands in a model that is float64 otherwise. They are
+// added exactly, and beside that in other ways, to see what these do alone.
+type narrow struct {
+	recipes nn.FP8
+	ways    []addition
+	found   [][]additionError // of each product, by way
+}
+
+// additionError is how far the sums of a product are from exact ones.
+type additionError struct {
+	relative   float64 // length of the error over that of the product
+	projection float64 // on the exact product, less 1
+}
+
+// multiplier writes a·bᵀ to c.
+type multiplier func(ctx context.Context, c []float32, a, b *tensor.Tensor) error
+
+// exactly adds what the codes stand for in float64.
+func exactly(c blas64.General, a, b *tensor.Tensor) {
+	blas64.Gemm(blas.NoTrans, blas.Trans, 1, decoded(a), decoded(b), 0, c)
+}
+
+func decoded(t *tensor.Tensor) blas64.General {
+	values := make([]float32, t.Len())
+	tensor.Dequantize(values, t)
+	rows, cols := t.Shape[0], t.Shape[1]
+	m := blas64.General{Rows: rows, Cols: cols, Stride: cols, Data: make([]float64, len(values))}
+	for i, v := range values {
+		m.Data[i] = float64(v)
+	}
+	return m
+}
+
+// kernel adds as one on a tensor core does.
+func kernel(k oracle.Kernel) multiplier {
+	return func(ctx context.Context, sums []float32, a, b *tensor.Tensor) error {
+		return oracle.Predict(ctx, sums, nil, a, b, k, oracle.Options{Workers: 1})
+	}
+}
+
+// canonical adds as package gemm does.
+func canonical(ctx context.Context, sums []float32, a, b *tensor.Tensor) error {
+	return gemm.Multiply(ctx, sums, a, b, gemm.Options{Workers: 1})
+}
+
+// multiply writes a product of quantized operands to c, which are transposed so that each has
+// a row for each row or column of c.
+func (n *narrow) multiply(ctx context.Context, of reference.Product, c, a, b blas64.General) error {
+	o, x, y := n.recipes.Forward, a.Data, b.Data
+	switch of {
+	case reference.InputGradient:
+		o, y = n.recipes.InputGradient, transposed(b)
+	case reference.WeightGradient:
+		o, x, y = n.recipes.WeightGradient, transposed(a), transposed(b)
+	}
+	return n.product(ctx, c, x, y, o)
+}
+
+func transposed(m blas64.General) []float64 {
+	t := make([]float64, len(m.Data))
+	for i := range m.Rows {
+		for j := range m.Cols {
+			t[j*m.Rows+i] = m.Data[i*m.Cols+j]
+		}
+	}
+	return t
+}
+
+// product writes a·bᵀ to c, with a and b quantized.
+func (n *narrow) product(ctx context.Context, c blas64.General, a, b []float64, o nn.Operands) error {
+	qa, err := n.quantized(ctx, a, c.Rows, o.A)
+	if err != nil {
+		return err
+	}
+	qb, err := n.quantized(ctx, b, c.Cols, o.B)
+	if err != nil {
+		return err
+	}
+	exactly(c, qa, qb)
+	var errors []additionError
+	sums := make([]float32, len(c.Data))
+	for _, way := range n.ways {
+		if err := way.multiply(ctx, sums, qa, qb); err != nil {
+			return err
+		}
+		errors = append(errors, additionErrorOf(sums, c.Data))
+	}
+	n.found = append(n.found, errors)
+	return nil
+}
+
+func additionErrorOf(got []float32, want []float64) additionError {
+	var off, along, squares float64
+	for i, v := range want {
+		d := float64(got[i]) - v
+		off += d * d
+		along += d * v
+		squares += v * v
+	}
+	return additionError{math.Sqrt(off / squares), along / squares}
+}
+
+// quantized rounds values to float32 first, as a layer has them.
+func (n *narrow) quantized(ctx context.Context, values []float64, rows int, r scaling.Recipe) (*tensor.Tensor, error) {
+	single := make([]float32, len(values))
+	for i, v := range values {
+		single[i] = float32(v)
+	}
+	t := &tensor.Tensor{Shape: []int{rows, len(values) / rows}}
+	q := scaling.Quantizer{Recipe: r, Options: tensor.Options{Workers: 1}}
+	return t, scaling.Quantize(ctx, t, single, q)
+}
+
+// width says how widely the values of an operand, [tokens, channels], are spread.
+type width struct {
+	kurtosis float64 // 3 if they are normal
+	amax     float64 // over the root mean square
+	channels float64 // standard deviation of the channels' root mean squares, in powers of two
+	largest  float64 // of the channels' root mean squares, over their median
+}
+
+func widthOf(values []float32, channels int) width {
+	var squares, fourths, amax float64
+	of := make([]float64, channels)
+	for i, v := range values {
+		x := float64(v)
+		squares += x * x
+		fourths += x * x * x * x
+		amax = max(amax, math.Abs(x))
+		of[i%channels] += x * x
+	}
+	n := float64(len(values))
+	var logs []float64
+	for i := range of {
+		of[i] = math.Sqrt(of[i] * float64(channels) / n)
+		if of[i] > 0 {
+			logs = append(logs, math.Log2(of[i]))
+		}
+	}
+	deviation, _ := statistics.Spread(logs)
+	return width{
+		kurtosis: fourths * n / (squares * squares), amax: amax / math.Sqrt(squares/n),
+		channels: deviation, largest: slices.Max(of) / statistics.Median(of),
+	}
+}
+
+// operandKinds are the inputs of linear layers: as taps name them, and as a file of
+// activations does.
+var operandKinds = []struct{ what, tap, file string }{
+	{"input of q, k and v", "self_attn.q_proj.input", "attn_in"},
+	{"input of o", "self_attn.o_proj.input", "attn_out"},
+	{"input of gate and up", "mlp.gate_proj.input", "mlp_in"},
+	{"input of down", "mlp.down_proj.input", "swiglu"},
+}
+
+// widths are those of an operand in each layer, by kind.
+type widths [][]width
+
+// mean returns the mean over layers.
+func mean(all []width) (m width) {
+	n := float64(len(all))
+	for _, w := range all {
+		m.kurtosis += w.kurtosis / n
+		m.amax += w.amax / n
+		m.channels += w.channels / n
+		m.largest += w.largest / n
+	}
+	return m
+}
+
+// widths returns those of the inputs of a trainee's layers.
+func (t *trainee) widths(ctx context.Context, b batch) (widths, error) {
+	all := make(widths, len(operandKinds))
+	t.model.Shared().Tap = func(name string, values []float32, _, cols int) {
+		_, rest, _ := layerOf(name)
+		for i, k := range operandKinds {
+			if rest == k.tap {
+				all[i] = append(all[i], widthOf(values, cols))
+			}
+		}
+	}
+	defer func() { t.model.Shared().Tap = nil }()
+	_, err := t.model.Logits(ctx, b.Tokens, b.Sequences, b.Seq)
+	return all, err
+}
+
+// realWidths returns those of a file of activations, as far as it has them.
+func realWidths(f *safetensors.File) (widths, error) {
+	all := make(widths, len(operandKinds))
+	for i, k := range operandKinds {
+		for layer := 0; ; layer++ {
+			name := fmt.Sprintf("layers.%d.%s", layer, k.file)
+			info, ok := f.Info(name)
+			if !ok {
+				break
+			}
+			values, err := f.Float32s(name)
+			if err != nil {
+				return nil, err
+			}
+			if len(info.Shape) != 2 || len(values) == 0 {
+				return nil, fmt.Errorf("%s is %v: it must be [tokens, channels]", name, info.Shape)
+			}
+			all[i] = append(all[i], widthOf(values, info.Shape[1]))
+		}
+	}
+	return all, nil
 }

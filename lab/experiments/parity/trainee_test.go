@@ -185,8 +185,8 @@ func TestNarrowProducts(t *testing.T) {
 		require.NoError(t, err)
 		return g
 	}
-	exact, got := gradient(base.inFloat64(reference.Exact{})), gradient(inFP8.source())
-	same := gradient(base.inFloat64(&narrow{recipes: recipes}))
+	exact, got := gradient(base.inFloat64(reference.Exact)), gradient(inFP8.source())
+	same := gradient(base.inFloat64((&narrow{recipes: recipes}).multiply))
 	for _, w := range weightsOf(base.masters) {
 		require.Less(t, off(got[w], same[w]), 0.3*off(got[w], exact[w]), w)
 		require.Greater(t, off(got[w], exact[w]), 0.01, w)

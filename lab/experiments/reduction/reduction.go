@@ -195,11 +195,8 @@ func (s *sample) gradients(ctx context.Context, g *stepGradients, step, n int) e
 		return err
 	}
 	for i, shard := range shards {
-		s.run.Model.ZeroGrad()
-		if _, err := s.run.Model.Loss(ctx, shard.Tokens, shard.Targets, 1, training.SmallContext); err != nil {
-			return err
-		}
-		if err := s.run.Model.Backward(ctx); err != nil {
+		b := training.Batch{Tokens: shard.Tokens, Targets: shard.Targets, Sequences: 1, Seq: training.SmallContext}
+		if _, err := b.Gradients(ctx, s.run.Model); err != nil {
 			return err
 		}
 		for k, param := range s.run.Model.Params() {

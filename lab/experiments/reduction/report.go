@@ -3,12 +3,80 @@ package reduction
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/octavo-fp8/octavo/lab/chart"
 	"github.com/octavo-fp8/octavo/lab/report"
 	"github.com/octavo-fp8/octavo/lab/statistics"
+	"github.com/octavo-fp8/octavo/train"
 )
+
+// few is the number of workers whose roundings are compared with independent ones: sums of
+// few do not saturate much.
+const few = 8
+
+func (s *study) largest() int { return slices.Max(s.scope.worlds) }
+
+// bySeed returns a figure of each sample.
+func (s *study) bySeed(figure func(*sample) float64) []float64 {
+	return statistics.Each(s.samples, figure)
+}
+
+// of returns a figure of one world in each sample.
+func (s *study) of(k kind, size int, w way, figure func(*world) float64) []float64 {
+	return s.bySeed(func(of *sample) float64 { return figure(of.world(k, size, w)) })
+}
+
+// mean returns the mean of a figure of a world over the samples.
+func (s *study) mean(k kind, size int, w way, figure func(*world) float64) float64 {
+	return statistics.Mean(s.of(k, size, w, figure))
+}
+
+// Figures of a world.
+func underflow(w *world) float64 { return w.underflow() }
+func overflow(w *world) float64  { return w.overflow() }
+func meanError(w *world) float64 { return w.err }
+func factor(w *world) float64    { return w.factor }
+
+// saturatedLast is the percentage of values that saturated in the last step.
+func saturatedLast(w *world) float64 { return 100 * w.saturated[len(w.saturated)-1] }
+
+// saturatedAdapted is that of the steps in which an automatic factor has adapted.
+func (s *study) saturatedAdapted(w *world) float64 {
+	return 100 * statistics.Mean(w.saturated[len(w.saturated)-s.adapted:])
+}
+
+// over returns a figure of one way over that of another, by seed, in the largest world.
+func (s *study) over(a, b way, figure func(*world) float64) []float64 {
+	of := func(w way) []float64 { return s.of(sequences, s.largest(), w, figure) }
+	return statistics.Ratios(of(a), of(b))
+}
+
+func (s *study) goals() []report.Goal {
+	n := s.largest()
+	loss := func(team string) []float64 {
+		return s.bySeed(func(of *sample) float64 { return of.excess(of.teamOf(team)) })
+	}
+	return []report.Goal{
+		declared().Judge("post-overflows", s.of(sequences, n, post, saturatedLast)),
+		declared().Judge("auto-overflows", s.of(sequences, n, auto, s.saturatedAdapted)),
+		declared().Judge("auto-underflows", s.over(auto, pre, underflow)),
+		declared().Judge("auto-error-pre", s.over(auto, pre, meanError)),
+		declared().Judge("auto-error-post", s.over(auto, post, meanError)),
+		declared().Judge("dense-pre", s.over(pre, post, underflow)),
+		declared().Judge("dense-root", s.over(root, post, underflow)),
+		declared().Judge("independent", s.of(sequences, few, pre, func(w *world) float64 {
+			return w.err / independentError(few)
+		})),
+		declared().Judge("loss-post", loss("post")),
+		declared().Judge("loss-pre", loss("pre")),
+		declared().Judge("loss-root", loss("root")),
+		declared().Judge("loss-auto", loss("auto")),
+		declared().Judge("starved", loss("starved")),
+		declared().Judge("alike-post", s.of(alike, n, post, func(w *world) float64 { return 100 * w.err })),
+	}
+}
 
 // FP8-LM's figures, which are reproduced and not measured.
 const (
@@ -43,10 +111,73 @@ func (s *study) report() *report.Report {
 			s.worldChart("Underflow in FP8: nonzero values that become 0", underflow),
 			s.worldChart("Overflow in FP8: values and sums that saturate", overflow,
 				chart.Reference{Name: "FP8-LM's threshold", Value: 100 * publishedThreshold}),
-			s.errorChart(sequences), s.errorChart(alike),
-			s.factorChart(), s.lossChart(),
+			s.errorChart(sequences),
+			s.errorChart(alike),
+			report.Draw(chart.Chart{
+				Title: "The automatic factor, median of tensors, " + sequences.name + ", first seed", X: "step", Y: "factor", LogY: true,
+			}, func(p *report.Plot) {
+				for _, size := range s.scope.worlds {
+					for step, f := range s.samples[0].world(sequences, size, auto).factors {
+						p.Add(chart.Series{Name: fmt.Sprintf("%d workers", size), Mark: chart.Joined}, step, f)
+					}
+				}
+			}),
+			report.Draw(chart.Chart{
+				Title: fmt.Sprintf("Loss above that in FP32, %d workers, first seed", s.team), X: "step", Y: "percent", Zero: true, Smooth: true,
+			}, func(p *report.Plot) {
+				first := s.curves().OfSeed(s.samples[0].o.Seed)
+				for _, k := range teamKinds[1:] {
+					p.AddCurves(first.Above(k.name, teamKinds[0].name), chart.Series{Name: k.name, Color: chart.Key(k.name)})
+				}
+			}),
 		},
-		Tables: []report.Table{s.worldTable(), s.teamTable(), s.seedTable(), s.tensorTable(), s.factorTable(), s.curves().Table("losses-steps", "seed", "reduction", "step", "loss")},
+		Tables: []report.Table{
+			s.worldTable(),
+			// A line for each team and seed.
+			report.LinesOf(report.Table{
+				Name: "losses", Title: fmt.Sprintf("Training with %d workers, their gradients reduced in different ways", s.team),
+				Columns: []string{"seed", "reduction", "first loss", "mean loss of the last quarter", "above FP32 %"},
+			}, s.samples, teamsOf, func(of *sample, k *team) []any {
+				return []any{of.o.Seed, k.kind.name, k.losses[0], k.last(), of.excess(k)}
+			}),
+			// A line for each world and seed.
+			report.LinesOf(report.Table{
+				Name: "seeds", Raw: true,
+				Columns: []string{"seed", "workers", "gradients", "reduction", "factor", "underflow %", "overflow %", "saturated a value %", "error of the mean %"},
+			}, s.samples, worldsOf, func(of *sample, w *world) []any {
+				return []any{of.o.Seed, w.size, w.kind.name, w.way.String(), w.factor, 100 * w.underflow(), 100 * w.overflow(), saturatedLast(w), 100 * w.err}
+			}),
+			// A line for each tensor in the largest worlds.
+			report.Write(report.Table{
+				Name: "tensors", Raw: true,
+				Columns: []string{"seed", "workers", "gradients", "reduction", "tensor", "scale", "factor", "values", "flushed", "saturated", "saturated sums"},
+			}, func(t *report.Table) {
+				for _, of := range s.samples {
+					for _, w := range of.worlds {
+						if w.size != s.largest() || !w.way.fp8 {
+							continue
+						}
+						for i, k := range w.tensors {
+							t.Add(of.o.Seed, w.size, w.kind.name, w.way.String(), of.run.Model.Params()[i].Name, k.Scale, k.Factor,
+								k.Encode.Elements, k.Encode.Flushed, k.Encode.Saturated(), k.Sum.Saturated())
+						}
+					}
+				}
+			}),
+			report.Write(report.Table{Name: "factors", Raw: true, Columns: []string{"seed", "workers", "gradients", "step", "factor", "saturated a value %"}}, func(t *report.Table) {
+				for _, of := range s.samples {
+					for _, w := range of.worlds {
+						if w.way != auto {
+							continue
+						}
+						for step, f := range w.factors {
+							t.Add(of.o.Seed, w.size, w.kind.name, step, f, 100*w.saturated[step])
+						}
+					}
+				}
+			}),
+			s.curves().Table("losses-steps", "seed", "reduction", "step", "loss"),
+		},
 	}
 }
 
@@ -95,4 +226,65 @@ func (s *study) findings(goals []report.Goal) []report.Finding {
 		report.NewFinding(fmt.Sprintf("After %d steps with %d workers the loss in FP8 differs from that in FP32, %.3f, by: %s. The last begins with a factor of 2^-16, from which it takes %d steps for each doubling.",
 			s.teamSteps, s.team, statistics.Mean(s.bySeed(func(of *sample) float64 { return of.teams[0].last() })), strings.Join(losses, ", "), publishedDoubling)),
 	}
+}
+
+func (s *study) worldTable() report.Table {
+	of := func(figure func(*world) float64) func(*world) []float64 {
+		return func(w *world) []float64 { return s.of(w.kind, w.size, w.way, figure) }
+	}
+	percent := func(name string, figure func(*world) float64) report.Column[*world] {
+		return report.Cell(name, func(w *world) float64 { return 100 * statistics.Mean(of(figure)(w)) })
+	}
+	first := s.samples[0]
+	return report.Fill(report.Table{Name: "worlds", Title: "Every way of dividing, late in training: means over seeds"}, first.worlds,
+		report.Cell("workers", func(w *world) int { return w.size }), report.Cell("gradients", func(w *world) string { return w.kind.name }),
+		report.Cell("format", func(w *world) string { return w.way.format() }),
+		report.Cell("division", func(w *world) string { return divisionNames[w.way.division] }),
+		report.Cell("seeds", func(*world) int { return len(s.samples) }), report.Mean("factor", of(factor)),
+		percent("underflow %", underflow), percent("overflow %", overflow), percent("error of the mean %", meanError),
+		report.StandardError("± %", of(func(w *world) float64 { return 100 * w.err })),
+		report.Cell("bytes a value", func(w *world) float64 { return w.bytes(first.run.Model.Params()) }))
+}
+
+func teamsOf(of *sample) []*team   { return of.teams }
+func worldsOf(of *sample) []*world { return of.worlds }
+
+// curves are the losses of teams.
+func (s *study) curves() report.Curves {
+	return report.CurvesOf(s.samples, teamsOf, func(of *sample, k *team) report.Curve {
+		return report.Curve{Seed: of.o.Seed, Arm: k.kind.name, Values: k.losses}
+	})
+}
+
+// worldChart shows a share over the number of workers, in percent.
+func (s *study) worldChart(title string, figure func(*world) float64, lines ...chart.Reference) chart.Chart {
+	p := report.Plot{Chart: chart.Chart{Title: title, X: "workers", Y: "percent", LogX: true, LogY: true, Lines: lines}}
+	for _, k := range kinds {
+		s.addWorlds(&p, k, ", "+k.name, figure)
+	}
+	return p.Chart
+}
+
+// addWorlds adds a share for all divisions, whose names a text follows.
+func (s *study) addWorlds(p *report.Plot, k kind, name string, figure func(*world) float64) {
+	for division, divided := range divisionNames {
+		for _, size := range s.scope.worlds {
+			p.Add(chart.Series{Name: divided + name, Color: chart.Key(divided), Mark: chart.Joined, Dashed: k.name == alike.name},
+				size, 100*s.mean(k, size, way{true, train.Division(division)}, figure))
+		}
+	}
+}
+
+// errorChart shows the error of the mean, and what independent roundings make of
+// gradients that are not alike.
+func (s *study) errorChart(k kind) chart.Chart {
+	p := report.Plot{Chart: chart.Chart{Title: "Error of the mean in FP8, " + k.name, X: "workers", Y: "percent", LogX: true, LogY: true}}
+	s.addWorlds(&p, k, "", meanError)
+	if k.name == alike.name {
+		return p.Chart
+	}
+	for _, size := range s.scope.worlds {
+		p.Add(chart.Series{Name: "independent roundings", Dashed: true}, size, 100*independentError(size))
+	}
+	return p.Chart
 }

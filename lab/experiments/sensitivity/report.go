@@ -3,6 +3,7 @@ package sensitivity
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -11,6 +12,56 @@ import (
 	"github.com/octavo-fp8/octavo/lab/statistics"
 	"github.com/octavo-fp8/octavo/nn"
 )
+
+// results are what came of all seeds. Figures are lists of a value of each seed, in percent.
+type results struct {
+	study  study
+	params []string
+	seeds  []found
+}
+
+// of returns a figure of each seed.
+func (r *results) of(figure func(found) float64) []float64 { return statistics.Each(r.seeds, figure) }
+
+// gap is by how much the held-out loss of an arm is above that of FP32.
+func (r *results) gap(arm int) []float64 {
+	return r.of(func(f found) float64 { return 100 * (f.arms[arm].after/f.arms[fp32Arm].after - 1) })
+}
+
+// gapBefore is gap before the arm has trained: what its forward pass alone costs.
+func (r *results) gapBefore(arm int) []float64 {
+	return r.of(func(f found) float64 { return 100 * (f.arms[arm].before/f.arms[fp32Arm].before - 1) })
+}
+
+// gradient is a figure of the gradients of an arm, the median of all parameters: the gradient
+// of one or two may nearly vanish, and its error then says nothing of the others.
+func (r *results) gradient(arm int, figure func(gradientError) float64) []float64 {
+	return r.of(func(f found) float64 {
+		var all []float64
+		for _, e := range f.arms[arm].gradients {
+			all = append(all, 100*figure(e))
+		}
+		return statistics.Median(all)
+	})
+}
+
+// relativeOf is the relative error of an arm's gradients.
+func (r *results) relativeOf(arm int) []float64 { return r.gradient(arm, gradientError.relative) }
+
+// times is by how many powers of two the relative error of the first arm is that of the
+// second, seed by seed.
+func (r *results) times(first, second int) (logarithms []float64) {
+	a, b := r.relativeOf(first), r.relativeOf(second)
+	for i := range a {
+		logarithms = append(logarithms, math.Log2(a[i]/b[i]))
+	}
+	return logarithms
+}
+
+// gapAbove is the gap of the first arm less that of the second, seed by seed.
+func (r *results) gapAbove(first, second int) []float64 {
+	return statistics.Differences(r.gap(first), r.gap(second))
+}
 
 // judged are the values of each hypothesis and control, one of each seed.
 func (r *results) judged() map[string][]float64 {
@@ -44,17 +95,51 @@ func (r *results) judged() map[string][]float64 {
 }
 
 func (r *results) report() *report.Report {
-	out := &report.Report{
+	return &report.Report{
+		Goals:    declared().JudgeAll(r.judged()),
 		Findings: []report.Finding{r.orderFinding(), r.practiceFinding(), r.lossFinding()},
 		Limits:   r.limits(),
-		Charts:   []chart.Chart{r.gradientChart(), r.lossChart(), r.beforeChart()},
-		Tables:   []report.Table{r.classTable(), r.lossTable(), r.parameterTable(), r.curves().Table("curves", "seed", "arm", "step", "loss")},
+		Charts: []chart.Chart{
+			bars(chart.Chart{
+				Title: "Error of gradients with one class of operators rounded, mean of seeds; in brackets " +
+					"what practice computes it in",
+				Y: "percent of the gradient", LogY: true,
+			}, r.relativeOf),
+			bars(chart.Chart{
+				Title: "Held-out loss above that of FP32 after training with one class rounded, mean of seeds",
+				Y:     "percent", Zero: true,
+			}, r.gap),
+			bars(chart.Chart{
+				Title: "The same before it trains: of one model, with one class of its forward pass rounded",
+				Y:     "percent", Zero: true,
+			}, r.gapBefore),
+		},
+		Tables: []report.Table{
+			r.classTable(),
+			report.Write(report.Table{Name: "losses", Title: "Held-out loss in nats per byte, and steps whose " +
+				"gradient was not finite", Columns: []string{"seed", "arm", "before", "after", "skipped steps"}}, func(t *report.Table) {
+				for _, f := range r.seeds {
+					for i, a := range arms() {
+						t.Add(fmt.Sprint(f.seed), a.name, f.arms[i].before, f.arms[i].after, f.arms[i].skipped)
+					}
+				}
+			}),
+			report.Write(report.Table{
+				Name: "parameters", Title: "Error of the gradient of each parameter", Raw: true,
+				Columns: []string{"seed", "arm", "parameter", "error %", "cosine", "bias %"},
+			}, func(t *report.Table) {
+				for _, f := range r.seeds {
+					for i, a := range arms() {
+						for j, e := range f.arms[i].gradients {
+							t.Add(fmt.Sprint(f.seed), a.name, r.params[j],
+								100*e.relative(), 1-e.distance(), 100*e.bias())
+						}
+					}
+				}
+			}),
+			r.curves().Table("curves", "seed", "arm", "step", "loss"),
+		},
 	}
-	values := r.judged()
-	for _, name := range declared().Names() {
-		out.Goals = append(out.Goals, declared().Judge(name, values[name]))
-	}
-	return out
 }
 
 // order lists classes with a figure in FP8, the largest mean first.
@@ -157,4 +242,62 @@ func (r *results) limits() []string {
 			"matrix, since AdamW moves each by its own gradient's size. What a class does to a few " +
 			"parameters only is in the table of parameters. Gradients of FP32 are taken for the true ones.",
 	}
+}
+
+// rounded is a row of the table of classes: what is rounded in an arm.
+type rounded struct {
+	what, in, practice string
+	arm                int
+}
+
+// classTable has both measures of each arm.
+func (r *results) classTable() report.Table {
+	var rows []rounded
+	for format, f := range formats {
+		for _, class := range nn.OperatorClasses() {
+			rows = append(rows, rounded{class.String(), f.name, tierOf(class).name, armOf(class, format)})
+		}
+	}
+	rows = append(rows, rounded{"all, as in practice", "FP8, BF16, FP32", "", practiceArm}, rounded{"all", "FP8", "", allFP8Arm},
+		rounded{"products", "FP4", "", fp4Arm}, rounded{"products", "FP8, cut off", "", cutArm})
+	of := func(figure func(arm int) []float64) func(rounded) []float64 {
+		return func(of rounded) []float64 { return figure(of.arm) }
+	}
+	relative, gap := of(r.relativeOf), of(r.gap)
+	bias := func(of rounded) []float64 { return r.gradient(of.arm, gradientError.bias) }
+	return report.Fill(report.Table{
+		Name: "classes", Title: "What is rounded, its gradients and its held-out loss against FP32, " +
+			"in percent, median of parameters, mean of the seeds",
+	}, rows,
+		report.Cell("rounded", func(of rounded) string { return of.what }), report.Cell("in", func(of rounded) string { return of.in }),
+		report.Cell("practice", func(of rounded) string { return of.practice }),
+		report.Mean("gradient error", relative), report.Deviation("standard deviation", relative),
+		report.Mean("1 - cosine", func(of rounded) []float64 { return r.gradient(of.arm, gradientError.distance) }),
+		report.Mean("bias", bias), report.Deviation("standard deviation", bias),
+		report.Mean("loss before it trains", of(r.gapBefore)), report.Mean("loss after", gap),
+		report.Deviation("standard deviation", gap), report.StandardError("standard error", gap))
+}
+
+// curves are the training losses, in common and then apart.
+func (r *results) curves() (all report.Curves) {
+	for _, f := range r.seeds {
+		all = append(all, report.Curve{Seed: f.seed, Arm: "common", Values: f.common})
+		for i, a := range arms() {
+			all = append(all, report.Curve{Seed: f.seed, Arm: a.name, First: r.study.common, Values: f.arms[i].losses})
+		}
+	}
+	return all
+}
+
+// bars are of each class in each format, in the order of classes.
+func bars(c chart.Chart, figure func(arm int) []float64) chart.Chart {
+	p := report.Plot{Chart: c}
+	for format, f := range formats {
+		for i, class := range nn.OperatorClasses() {
+			p.Add(chart.Series{Name: f.name, Mark: chart.Bars}, fmt.Sprintf("%v (%s)", class, tierOf(class).name),
+				figure(armOf(class, format))...)
+			p.Series[format].Points[i].Name = class.String()
+		}
+	}
+	return p.Chart
 }

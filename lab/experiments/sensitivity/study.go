@@ -3,6 +3,7 @@ package sensitivity
 import (
 	"context"
 	"fmt"
+	"math"
 
 	"github.com/octavo-fp8/octavo/internal/trial"
 	"github.com/octavo-fp8/octavo/lab"
@@ -56,12 +57,6 @@ type result struct {
 	gradients     []gradientError // of each parameter
 }
 
-// batch is a part of a text, [sequences, seq].
-type batch struct {
-	tokens, targets []int32
-	sequences, seq  int
-}
-
 // Units of progress: about a forward pass.
 const passUnits = 3
 
@@ -80,21 +75,19 @@ type seedRun struct {
 }
 
 // seed does all that is done with one.
-func (s study) seed(
-	ctx context.Context, o lab.Options, p *lab.Steps, seed uint64, workers int,
-) (f found, err error) {
-	s.config.Workers = workers
-	in, err := training.NewSetup(o, seed, training.Setup{
+func (s study) seed(ctx context.Context, o lab.Options, p *lab.Steps) (f found, err error) {
+	s.config.Workers = o.Workers
+	in, err := training.NewSetup(o, o.Seed, training.Setup{
 		Steps: s.common + s.apart, Batch: s.sequences, Seq: s.config.Context,
 		Rate: s.rate, Judged: s.judged,
 	})
 	if err != nil {
 		return f, err
 	}
-	r := &seedRun{study: s, in: in, seed: seed, done: func(what string, units int) error {
-		return p.Done(ctx, fmt.Sprintf("%s, seed %d", what, seed), int64(units))
+	r := &seedRun{study: s, in: in, seed: o.Seed, done: func(what string, units int) error {
+		return p.Done(ctx, fmt.Sprintf("%s, seed %d", what, o.Seed), int64(units))
 	}}
-	f.seed = seed
+	f.seed = o.Seed
 	if f.common, err = r.train(ctx); err != nil {
 		return f, err
 	}
@@ -132,17 +125,11 @@ func (r *seedRun) train(ctx context.Context) (losses []float64, err error) {
 func (r *seedRun) model(a arm) (*trial.Run, error) {
 	config := r.config
 	a.use(&config)
-	model, err := nn.NewZeroLlama(config)
-	if err != nil {
-		return nil, err
-	}
-	for i, p := range r.base.Params() {
-		copy(model.Params()[i].Value, p.Value)
-	}
+	model, err := training.Twin(r.base, config)
 	return &trial.Run{
 		Name: a.name, Model: model,
 		Optimizer: optim.AdamW{Clip: 1, WeightDecay: 0.1, Workers: config.Workers},
-	}, nil
+	}, err
 }
 
 // goOn trains an arm on, with moments that begin anew in all of them.
@@ -156,12 +143,12 @@ func (r *seedRun) goOn(ctx context.Context, a arm, to *result) error {
 	}
 	schedule := r.in.Schedule()
 	for step := range r.apart {
-		b, err := r.batch(step)
+		b, err := r.in.At(r.common + step)
 		if err != nil {
 			return err
 		}
 		rate := schedule.At(r.common+step) * min(1, float64(step+1)/float64(r.warmup))
-		f, skip, err := run.StepOrSkip(ctx, b.tokens, b.targets, b.sequences, b.seq, rate, nil)
+		f, skip, err := run.StepOrSkip(ctx, b.Tokens, b.Targets, b.Sequences, b.Seq, rate, nil)
 		if err != nil {
 			return err
 		}
@@ -201,20 +188,14 @@ func (r *seedRun) heldOut(ctx context.Context, run *trial.Run) (float64, error) 
 	return training.AtMostUniform(loss, r.config.Vocab), r.done(run.Name, r.judged)
 }
 
-// batch returns one of those after the common steps.
-func (r *seedRun) batch(i int) (batch, error) {
-	tokens, targets, err := r.in.Corpus.Batch(r.common+i, r.sequences, r.config.Context)
-	return batch{tokens, targets, r.sequences, r.config.Context}, err
-}
-
 // compare compares the gradients of all arms where they part with those of FP32.
 func (r *seedRun) compare(ctx context.Context, to []result) error {
 	for i := range r.batches {
-		b, err := r.batch(i)
+		b, err := r.in.At(r.common + i)
 		if err != nil {
 			return err
 		}
-		if err := gradients(ctx, r.base, b); err != nil {
+		if _, err := b.Gradients(ctx, r.base); err != nil {
 			return err
 		}
 		for j, a := range arms() {
@@ -222,7 +203,7 @@ func (r *seedRun) compare(ctx context.Context, to []result) error {
 			if err != nil {
 				return err
 			}
-			if err := gradients(ctx, run.Model, b); err != nil {
+			if _, err := b.Gradients(ctx, run.Model); err != nil {
 				return fmt.Errorf("%s: %w", a.name, err)
 			}
 			to[j].count(run.Model.Params(), r.base.Params())
@@ -242,4 +223,54 @@ func (to *result) count(got, want []*nn.Param) {
 	for i, p := range want {
 		to.gradients[i].add(got[i].Grad, p.Grad)
 	}
+}
+
+// gradientError is how far gradients of a parameter are from those of FP32, over batches: by
+// sums over all of their values, so that a batch whose gradient nearly vanishes counts as
+// little as it is.
+type gradientError struct {
+	off   float64 // squares of the differences
+	got   float64 // squares
+	want  float64 // squares of FP32's
+	along float64 // products of the differences with FP32's
+}
+
+// add counts the gradients of a batch.
+func (e *gradientError) add(got, want []float32) {
+	for i, v := range want {
+		x, y := float64(got[i]), float64(v)
+		d := x - y
+		e.off += float64(d * d)
+		e.got += float64(x * x)
+		e.want += float64(y * y)
+		e.along += float64(d * y)
+	}
+}
+
+// relative is the length of the error over that of FP32's gradient; 0 if that is zero, as the
+// other figures are.
+func (e gradientError) relative() float64 {
+	if e.want == 0 {
+		return 0
+	}
+	return math.Sqrt(e.off / e.want)
+}
+
+// distance is 1 less the cosine of the angle between both, and 1 if nothing is left of one.
+func (e gradientError) distance() float64 {
+	switch {
+	case e.want == 0:
+		return 0
+	case e.got == 0:
+		return 1
+	}
+	return 1 - (e.want+e.along)/math.Sqrt(e.got*e.want)
+}
+
+// bias is the projection of the gradient on FP32's, less 1.
+func (e gradientError) bias() float64 {
+	if e.want == 0 {
+		return 0
+	}
+	return e.along / e.want
 }

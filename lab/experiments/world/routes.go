@@ -144,9 +144,7 @@ func (s *sample) measureRoutes(ctx context.Context, p *lab.Steps) error {
 type passed struct{ in, out, gradients [][]float32 }
 
 // route measures a way against what is exact, which is the first that is measured.
-func (s *sample) route(
-	ctx context.Context, m *nn.Llama, kind routeKind, want *passed,
-) (*route, *passed, error) {
+func (s *sample) route(ctx context.Context, m *nn.Llama, kind routeKind, want *passed) (*route, *passed, error) {
 	model, err := newStack(m, routedRanks, kind.use)
 	if err != nil {
 		return nil, nil, err

@@ -12,8 +12,64 @@ import (
 
 func (s *study) tables() []report.Table {
 	return []report.Table{
-		s.routeTable(), s.sumTable(), s.sliceTable(), s.teamTable(),
-		s.routeSeeds(), s.sumSeeds(), s.sliceSeeds(), s.teamSeeds(), s.curves().Table("teams-steps", "seed", "team", "step", "loss"),
+		s.routeTable(),
+		s.sumTable(),
+		report.Write(report.Table{
+			Name:    "slices",
+			Title:   fmt.Sprintf("A layer after %d steps on ranks that share K, beside its twin on one: outputs, gradients of inputs and weights of all seeds", s.sliceSteps),
+			Columns: []string{"products and sums", "slices", "ranks", "values", "differ", "differ %", "apart %", "bytes sent"},
+		}, func(t *report.Table) {
+			for i, l := range s.samples[0].slices {
+				elements, differ := 0, 0
+				for _, of := range s.samples {
+					elements, differ = elements+of.slices[i].elements, differ+of.slices[i].differ
+				}
+				t.Add(l.kind.name, slicing(l.fixed), l.ranks, elements, differ, 100*float64(differ)/float64(elements),
+					s.mean(func(of *sample) float64 { return 100 * of.slices[i].apart }), l.bytes)
+			}
+		}),
+		s.teamTable(),
+		report.Write(report.Table{
+			Name: "tokens-seeds", Raw: true,
+			Columns: []string{"seed", "experts", "to experts", "back", "error of output %", "error of gradients %", "held-out loss"},
+		}, func(t *report.Table) {
+			for _, of := range s.samples {
+				for _, r := range of.routes {
+					t.Add(of.o.Seed, r.kind.experts, r.kind.dispatch, r.kind.combine, 100*r.output, 100*r.gradient, r.loss)
+				}
+			}
+		}),
+		report.Write(report.Table{
+			Name: "sums-seeds", Raw: true,
+			Columns: []string{"seed", "gradients", "ranks", "format", "order", "error %", "bias %", "largest error of magnitudes", "changed %", "not finite"},
+		}, func(t *report.Table) {
+			for _, of := range s.samples {
+				for _, k := range of.sums {
+					t.Add(of.o.Seed, k.operands, k.ranks, k.format.name, k.order.String(), 100*k.err.RMS, 100*k.err.Bias, k.err.Max, 100*k.err.Changed, k.err.NonFinite)
+				}
+			}
+		}),
+		report.Write(report.Table{
+			Name: "slices-seeds", Raw: true,
+			Columns: []string{"seed", "products and sums", "slices", "ranks", "values", "differ", "apart %"},
+		}, func(t *report.Table) {
+			for _, of := range s.samples {
+				for _, l := range of.slices {
+					t.Add(of.o.Seed, l.kind.name, slicing(l.fixed), l.ranks, l.elements, l.differ, 100*l.apart)
+				}
+			}
+		}),
+		report.Write(report.Table{
+			Name: "teams-seeds", Raw: true,
+			Columns: []string{"seed", "team", "mean loss of the last quarter", "above what it is compared with %", "saturated in products", "saturated in sums"},
+		}, func(t *report.Table) {
+			for _, of := range s.samples {
+				for _, k := range of.teams {
+					t.Add(of.o.Seed, k.kind.name, k.last(), of.above(k.kind.name, k.kind.reference()), k.saturated, k.summed)
+				}
+			}
+		}),
+		s.curves().Table("teams-steps", "seed", "team", "step", "loss"),
 	}
 }
 
@@ -48,19 +104,6 @@ func (s *study) routeTable() report.Table {
 		}))
 }
 
-func (s *study) routeSeeds() report.Table {
-	t := report.Table{
-		Name: "tokens-seeds", Raw: true,
-		Columns: []string{"seed", "experts", "to experts", "back", "error of output %", "error of gradients %", "held-out loss"},
-	}
-	for _, of := range s.samples {
-		for _, r := range of.routes {
-			t.Add(of.o.Seed, r.kind.experts, r.kind.dispatch, r.kind.combine, 100*r.output, 100*r.gradient, r.loss)
-		}
-	}
-	return t
-}
-
 // sumTable has the sums over the most ranks.
 func (s *study) sumTable() report.Table {
 	rows := slices.DeleteFunc(slices.Clone(s.samples[0].sums), func(k *sum) bool { return k.ranks != s.most() || k.operands == measured })
@@ -81,54 +124,11 @@ func (s *study) sumTable() report.Table {
 		report.Mean("changed %", of(func(e layers.SumError) float64 { return 100 * e.Changed })))
 }
 
-func (s *study) sumSeeds() report.Table {
-	t := report.Table{
-		Name: "sums-seeds", Raw: true,
-		Columns: []string{"seed", "gradients", "ranks", "format", "order", "error %", "bias %", "largest error of magnitudes", "changed %", "not finite"},
-	}
-	for _, of := range s.samples {
-		for _, k := range of.sums {
-			t.Add(of.o.Seed, k.operands, k.ranks, k.format.name, k.order.String(), 100*k.err.RMS, 100*k.err.Bias, k.err.Max, 100*k.err.Changed, k.err.NonFinite)
-		}
-	}
-	return t
-}
-
 func slicing(fixed bool) string {
 	if fixed {
 		return fmt.Sprintf("%d, always", sliceCount)
 	}
 	return "as many as ranks"
-}
-
-func (s *study) sliceTable() report.Table {
-	t := report.Table{
-		Name:    "slices",
-		Title:   fmt.Sprintf("A layer after %d steps on ranks that share K, beside its twin on one: outputs, gradients of inputs and weights of all seeds", s.sliceSteps),
-		Columns: []string{"products and sums", "slices", "ranks", "values", "differ", "differ %", "apart %", "bytes sent"},
-	}
-	for i, l := range s.samples[0].slices {
-		elements, differ := 0, 0
-		for _, of := range s.samples {
-			elements, differ = elements+of.slices[i].elements, differ+of.slices[i].differ
-		}
-		t.Add(l.kind.name, slicing(l.fixed), l.ranks, elements, differ, 100*float64(differ)/float64(elements),
-			s.mean(func(of *sample) float64 { return 100 * of.slices[i].apart }), l.bytes)
-	}
-	return t
-}
-
-func (s *study) sliceSeeds() report.Table {
-	t := report.Table{
-		Name: "slices-seeds", Raw: true,
-		Columns: []string{"seed", "products and sums", "slices", "ranks", "values", "differ", "apart %"},
-	}
-	for _, of := range s.samples {
-		for _, l := range of.slices {
-			t.Add(of.o.Seed, l.kind.name, slicing(l.fixed), l.ranks, l.elements, l.differ, 100*l.apart)
-		}
-	}
-	return t
 }
 
 // reference is the name of the team that a team is compared with.
@@ -156,19 +156,6 @@ func (s *study) teamTable() report.Table {
 		report.Mean("bytes a rank sends in a step", of(func(t *team) float64 { return t.bytes })))
 }
 
-func (s *study) teamSeeds() report.Table {
-	t := report.Table{
-		Name: "teams-seeds", Raw: true,
-		Columns: []string{"seed", "team", "mean loss of the last quarter", "above what it is compared with %", "saturated in products", "saturated in sums"},
-	}
-	for _, of := range s.samples {
-		for _, k := range of.teams {
-			t.Add(of.o.Seed, k.kind.name, k.last(), of.above(k.kind.name, k.kind.reference()), k.saturated, k.summed)
-		}
-	}
-	return t
-}
-
 // curves are the losses of teams.
 func (s *study) curves() (all report.Curves) {
 	for _, of := range s.samples {
@@ -181,22 +168,47 @@ func (s *study) curves() (all report.Curves) {
 
 func (s *study) charts() []chart.Chart {
 	return []chart.Chart{
-		s.routeChart(), s.sumChart(withMean), s.sumChart(noise), s.sliceChart(), s.teamChart(),
+		report.Draw(chart.Chart{
+			Title: "Tokens sent to experts and back: error beside FP32 everywhere", X: "experts: there, back", Y: "percent", Zero: true,
+		}, func(p *report.Plot) {
+			for i, k := range routeKinds {
+				add := func(series chart.Series, figure func(*route) float64) {
+					p.Add(series, fmt.Sprintf("%s: %s, %s", k.experts, k.dispatch, k.combine),
+						s.bySeed(func(of *sample) float64 { return 100 * figure(of.routes[i+1]) })...)
+				}
+				add(chart.Series{Name: "output of experts", Mark: chart.Dots}, outputError)
+				add(chart.Series{Name: "gradients of all weights", Mark: chart.Rings}, gradientError)
+			}
+		}),
+		s.sumChart(withMean),
+		s.sumChart(noise),
+		report.Draw(chart.Chart{
+			Title: "Results of a layer that are not those of one rank", X: "ranks that share K", Y: "percent", LogX: true, Zero: true,
+		}, func(p *report.Plot) {
+			for _, kind := range slicedKinds {
+				for _, fixed := range []bool{true, false} {
+					for i, ranks := range slicedRanks {
+						p.Add(chart.Series{
+							Name: kind.name + ", slices: " + slicing(fixed), Color: chart.Key(kind.name), Mark: chart.Joined, Dashed: fixed,
+						}, ranks, s.bySeed(func(of *sample) float64 {
+							l := of.slicedOf(kind, fixed)[i]
+							return 100 * float64(l.differ) / float64(l.elements)
+						})...)
+					}
+				}
+			}
+		}),
+		report.Draw(chart.Chart{
+			Title: fmt.Sprintf("Loss above what it is compared with, %d ranks, first seed", teamRanks), X: "step", Y: "percent", Zero: true, Smooth: true,
+		}, func(p *report.Plot) {
+			first := s.curves().OfSeed(s.samples[0].o.Seed)
+			for _, k := range teamKinds {
+				if k.name != k.reference() {
+					p.AddCurves(first.Above(k.name, k.reference()), chart.Series{Name: k.name, Color: chart.Key(k.name)})
+				}
+			}
+		}),
 	}
-}
-
-// routeChart shows errors by way.
-func (s *study) routeChart() chart.Chart {
-	p := report.Plot{Chart: chart.Chart{Title: "Tokens sent to experts and back: error beside FP32 everywhere", X: "experts: there, back", Y: "percent", Zero: true}}
-	for i, k := range routeKinds {
-		add := func(series chart.Series, figure func(*route) float64) {
-			p.Add(series, fmt.Sprintf("%s: %s, %s", k.experts, k.dispatch, k.combine),
-				s.bySeed(func(of *sample) float64 { return 100 * figure(of.routes[i+1]) })...)
-		}
-		add(chart.Series{Name: "output of experts", Mark: chart.Dots}, outputError)
-		add(chart.Series{Name: "gradients of all weights", Mark: chart.Rings}, gradientError)
-	}
-	return p.Chart
 }
 
 // sumChart shows the error of sums over the number of ranks, of a tree and of a ring.
@@ -211,36 +223,6 @@ func (s *study) sumChart(operands string) chart.Chart {
 					Name: fmt.Sprintf("%s, %v", f.name, order), Color: chart.Key(f.name), Mark: chart.Joined, Dashed: order == layers.OrderRing,
 				}, ranks, s.bySeed(func(of *sample) float64 { return 100 * of.sumOf(operands, ranks, order, f).RMS })...)
 			}
-		}
-	}
-	return p.Chart
-}
-
-// sliceChart shows which share of results is not that of one rank.
-func (s *study) sliceChart() chart.Chart {
-	p := report.Plot{Chart: chart.Chart{Title: "Results of a layer that are not those of one rank", X: "ranks that share K", Y: "percent", LogX: true, Zero: true}}
-	for _, kind := range slicedKinds {
-		for _, fixed := range []bool{true, false} {
-			for i, ranks := range slicedRanks {
-				p.Add(chart.Series{
-					Name: kind.name + ", slices: " + slicing(fixed), Color: chart.Key(kind.name), Mark: chart.Joined, Dashed: fixed,
-				}, ranks, s.bySeed(func(of *sample) float64 {
-					l := of.slicedOf(kind, fixed)[i]
-					return 100 * float64(l.differ) / float64(l.elements)
-				})...)
-			}
-		}
-	}
-	return p.Chart
-}
-
-// teamChart shows the losses of the first sample beside those that they are compared with.
-func (s *study) teamChart() chart.Chart {
-	p := report.Plot{Chart: chart.Chart{Title: fmt.Sprintf("Loss above what it is compared with, %d ranks, first seed", teamRanks), X: "step", Y: "percent", Zero: true, Smooth: true}}
-	first := s.curves().OfSeed(s.samples[0].o.Seed)
-	for _, k := range teamKinds {
-		if k.name != k.reference() {
-			p.AddCurves(first.Above(k.name, k.reference()), chart.Series{Name: k.name, Color: chart.Key(k.name)})
 		}
 	}
 	return p.Chart

@@ -12,6 +12,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
@@ -28,65 +29,58 @@ type Model struct {
 // Values are parameters, or gradients of them, by the names of a Hugging Face checkpoint.
 type Values map[string][]float64
 
-// Products are those of a linear layer, y = x·Wᵀ, dx = dy·W and dW = dyᵀ·x: c is [m, n],
-// and what is multiplied are x and W, [m, k] and [n, k], dy and W, [m, k] and [k, n], and dy
-// and x, [k, m] and [k, n].
-type Products interface {
-	Forward(ctx context.Context, c, x, w blas64.General) error
-	InputGradient(ctx context.Context, c, dy, w blas64.General) error
-	WeightGradient(ctx context.Context, c, dy, x blas64.General) error
-}
+// Product is one of those of a linear layer y = x·Wᵀ.
+type Product int
 
-// Exact are products in float64.
-type Exact struct{}
+// The products: y = x·Wᵀ, dx = dy·W and dW = dyᵀ·x.
+const (
+	Forward Product = iota
+	InputGradient
+	WeightGradient
+)
 
-// Forward writes x·Wᵀ to c.
-func (Exact) Forward(_ context.Context, c, x, w blas64.General) error {
-	blas64.Gemm(blas.NoTrans, blas.Trans, 1, x, w, 0, c)
+// Multiply writes a product to c, [m, n]: of x and W, [m, k] and [n, k], of dy and W, [m, k]
+// and [k, n], or of dy and x, [k, m] and [k, n].
+type Multiply func(ctx context.Context, of Product, c, a, b blas64.General) error
+
+// Exact multiplies in float64.
+func Exact(_ context.Context, of Product, c, a, b blas64.General) error {
+	exact(of, c, a, b)
 	return nil
 }
 
-// InputGradient writes dy·W to c.
-func (Exact) InputGradient(_ context.Context, c, dy, w blas64.General) error {
-	blas64.Gemm(blas.NoTrans, blas.NoTrans, 1, dy, w, 0, c)
-	return nil
-}
-
-// WeightGradient writes dyᵀ·x to c.
-func (Exact) WeightGradient(_ context.Context, c, dy, x blas64.General) error {
-	blas64.Gemm(blas.Trans, blas.NoTrans, 1, dy, x, 0, c)
-	return nil
+func exact(of Product, c, a, b blas64.General) {
+	turned := [...][2]blas.Transpose{{blas.NoTrans, blas.Trans}, {blas.NoTrans, blas.NoTrans}, {blas.Trans, blas.NoTrans}}[of]
+	blas64.Gemm(turned[0], turned[1], 1, a, b, 0, c)
 }
 
 // Gradients returns the mean cross-entropy of targets after tokens, both [batch, seq], and
 // its gradients. It panics if a parameter is missing or of another size.
 func (m Model) Gradients(ctx context.Context, w Values, tokens, targets []int32, seq int,
-	p Products,
+	p Multiply,
 ) (loss float64, g Values, err error) {
-	r := &run{ctx: ctx, Model: m, w: w, g: make(Values), products: p, seq: seq, rows: len(tokens)}
+	r := &run{ctx: ctx, Model: m, w: w, g: make(Values), product: p, seq: seq, rows: len(tokens)}
 	x := r.embed(tokens)
 	blocks := make([]*block, m.Layers)
 	for i := range blocks {
 		blocks[i] = &block{run: r, prefix: fmt.Sprintf("model.layers.%d.", i)}
-		if x, err = blocks[i].forward(x); err != nil {
-			return 0, nil, err
-		}
+		x = blocks[i].forward(x)
 	}
 	last := r.norm("model.norm.weight", x)
 	head := r.weight("lm_head.weight", m.Vocab, m.Dim)
 	logits := matrix(r.rows, m.Vocab)
-	must(Exact{}.Forward(ctx, logits, last.y, head))
+	exact(Forward, logits, last.y, head)
 	loss = crossEntropy(logits, targets) // and its gradient in logits
 
-	r.g["lm_head.weight"] = matrix(m.Vocab, m.Dim).Data
-	must(Exact{}.WeightGradient(ctx, r.gradient("lm_head.weight", m.Vocab, m.Dim), logits, last.y))
+	exact(WeightGradient, r.gradient("lm_head.weight", m.Vocab, m.Dim), logits, last.y)
 	dy := matrix(r.rows, m.Dim)
-	must(Exact{}.InputGradient(ctx, dy, logits, head))
+	exact(InputGradient, dy, logits, head)
 	dx := last.backward(dy)
-	for i := range blocks {
-		if dx, err = blocks[m.Layers-1-i].backward(dx); err != nil {
-			return 0, nil, err
-		}
+	for _, b := range slices.Backward(blocks) {
+		dx = b.backward(dx)
+	}
+	if r.err != nil {
+		return 0, nil, r.err
 	}
 	table := r.gradient("model.embed_tokens.weight", m.Vocab, m.Dim)
 	for i, token := range tokens {
@@ -100,13 +94,14 @@ type run struct {
 	ctx context.Context
 	Model
 	w, g      Values
-	products  Products
+	product   Multiply
+	err       error // the first of a product; none is multiplied after it
 	seq, rows int
 }
 
-func must(err error) {
-	if err != nil {
-		panic(err)
+func (r *run) multiply(of Product, c, a, b blas64.General) {
+	if r.err == nil {
+		r.err = r.product(r.ctx, of, c, a, b)
 	}
 }
 
@@ -185,20 +180,19 @@ type linear struct {
 	w, x blas64.General
 }
 
-func (r *run) linear(name string, out int, x blas64.General) (l linear, y blas64.General, err error) {
+func (r *run) linear(name string, out int, x blas64.General) (l linear, y blas64.General) {
 	l = linear{r, name, r.weight(name, out, x.Cols), x}
 	y = matrix(x.Rows, out)
-	return l, y, r.products.Forward(r.ctx, y, x, l.w)
+	l.multiply(Forward, y, x, l.w)
+	return l, y
 }
 
 // backward keeps the gradient of the weight and returns that of the input.
-func (l linear) backward(dy blas64.General) (dx blas64.General, err error) {
-	dw := l.gradient(l.name, l.w.Rows, l.w.Cols)
-	if err := l.products.WeightGradient(l.ctx, dw, dy, l.x); err != nil {
-		return dx, err
-	}
+func (l linear) backward(dy blas64.General) (dx blas64.General) {
+	l.multiply(WeightGradient, l.gradient(l.name, l.w.Rows, l.w.Cols), dy, l.x)
 	dx = matrix(l.x.Rows, l.x.Cols)
-	return dx, l.products.InputGradient(l.ctx, dx, dy, l.w)
+	l.multiply(InputGradient, dx, dy, l.w)
+	return dx
 }
 
 // norm is an RMSNorm in a pass: y = gain·x/r.
@@ -243,4 +237,154 @@ func (n *norm) backward(dy blas64.General) blas64.General {
 		}
 	}
 	return dx
+}
+
+// block is one in a pass, with what its backward pass needs.
+type block struct {
+	*run
+	prefix string
+
+	attentionNorm, mlpNorm    *norm
+	query, key, value, output linear
+	gate, up, down            linear
+	q, k, v, gates, ups       blas64.General
+	probabilities             [][]float64 // of each sequence and head, [seq, seq]
+}
+
+func (b *block) forward(x blas64.General) (y blas64.General) {
+	b.attentionNorm = b.norm(b.prefix+"input_layernorm.weight", x)
+	read := b.attentionNorm.y
+	b.query, b.q = b.linear(b.prefix+"self_attn.q_proj.weight", b.Dim, read)
+	b.key, b.k = b.linear(b.prefix+"self_attn.k_proj.weight", b.Dim, read)
+	b.value, b.v = b.linear(b.prefix+"self_attn.v_proj.weight", b.Dim, read)
+	b.rotate(b.q, 1)
+	b.rotate(b.k, 1)
+	var middle blas64.General
+	b.output, middle = b.linear(b.prefix+"self_attn.o_proj.weight", b.Dim, b.attend())
+	addTo(middle.Data, x.Data)
+
+	b.mlpNorm = b.norm(b.prefix+"post_attention_layernorm.weight", middle)
+	b.gate, b.gates = b.linear(b.prefix+"mlp.gate_proj.weight", b.Hidden, b.mlpNorm.y)
+	b.up, b.ups = b.linear(b.prefix+"mlp.up_proj.weight", b.Hidden, b.mlpNorm.y)
+	z := matrix(b.rows, b.Hidden)
+	for i, g := range b.gates.Data {
+		z.Data[i] = g * sigmoid(g) * b.ups.Data[i]
+	}
+	b.down, y = b.linear(b.prefix+"mlp.down_proj.weight", b.Dim, z)
+	addTo(y.Data, middle.Data)
+	return y
+}
+
+func sigmoid(x float64) float64 { return 1 / (1 + math.Exp(-x)) }
+
+func (b *block) backward(dy blas64.General) (dx blas64.General) {
+	dz, dUp := b.down.backward(dy), matrix(b.rows, b.Hidden)
+	for i, g := range b.gates.Data {
+		s, d := sigmoid(g), dz.Data[i]
+		dUp.Data[i] = d * g * s
+		dz.Data[i] = d * b.ups.Data[i] * s * (1 + g*(1-s))
+	}
+	dRead := b.gate.backward(dz)
+	addTo(dRead.Data, b.up.backward(dUp).Data)
+	dMiddle := b.mlpNorm.backward(dRead)
+	addTo(dMiddle.Data, dy.Data)
+
+	dq, dk, dv := b.attendBackward(b.output.backward(dMiddle))
+	b.rotate(dq, -1)
+	b.rotate(dk, -1)
+	dRead = b.query.backward(dq)
+	addTo(dRead.Data, b.key.backward(dk).Data)
+	addTo(dRead.Data, b.value.backward(dv).Data)
+	dx = b.attentionNorm.backward(dRead)
+	addTo(dx.Data, dMiddle.Data)
+	return dx
+}
+
+// rotate turns pair i of each head of position p by p·theta^(-2i/width), forth or back.
+func (b *block) rotate(x blas64.General, way float64) {
+	width := b.Dim / b.Heads
+	for t := range x.Rows {
+		for j := 0; j < b.Dim; j += 2 {
+			angle := way * float64(t%b.seq) * math.Pow(b.Theta, -float64(j%width)/float64(width))
+			sin, cos := math.Sincos(angle)
+			pair := row(x, t)[j : j+2]
+			pair[0], pair[1] = pair[0]*cos-pair[1]*sin, pair[0]*sin+pair[1]*cos
+		}
+	}
+}
+
+// heads calls do for each sequence and head with the first element of its queries, keys
+// and values; those of the next token are Dim further.
+func (b *block) heads(do func(index, first int)) {
+	for s := range b.rows / b.seq {
+		for h := range b.Heads {
+			do(s*b.Heads+h, s*b.seq*b.Dim+h*(b.Dim/b.Heads))
+		}
+	}
+}
+
+// at returns the part of a head in a token.
+func (b *block) at(x blas64.General, first, token int) []float64 {
+	first += token * b.Dim
+	return x.Data[first : first+b.Dim/b.Heads]
+}
+
+func dot(x, y []float64) (sum float64) {
+	for i, v := range x {
+		sum += v * y[i]
+	}
+	return sum
+}
+
+func addTimes(y []float64, a float64, x []float64) {
+	for i, v := range x {
+		y[i] += a * v
+	}
+}
+
+// attend returns the values that attention has weighted.
+func (b *block) attend() blas64.General {
+	mixed := matrix(b.rows, b.Dim)
+	scale := 1 / math.Sqrt(float64(b.Dim/b.Heads))
+	b.probabilities = make([][]float64, b.rows/b.seq*b.Heads)
+	b.heads(func(index, first int) {
+		all := make([]float64, b.seq*b.seq)
+		b.probabilities[index] = all
+		for i := range b.seq {
+			p := all[i*b.seq : i*b.seq+i+1]
+			for j := range p {
+				p[j] = scale * dot(b.at(b.q, first, i), b.at(b.k, first, j))
+			}
+			softmax(p)
+			for j, v := range p {
+				addTimes(b.at(mixed, first, i), v, b.at(b.v, first, j))
+			}
+		}
+	})
+	return mixed
+}
+
+// attendBackward returns the gradients of queries, keys and values.
+func (b *block) attendBackward(dMixed blas64.General) (dq, dk, dv blas64.General) {
+	dq, dk, dv = matrix(b.rows, b.Dim), matrix(b.rows, b.Dim), matrix(b.rows, b.Dim)
+	scale := 1 / math.Sqrt(float64(b.Dim/b.Heads))
+	b.heads(func(index, first int) {
+		dp := make([]float64, b.seq)
+		for i := range b.seq {
+			p := b.probabilities[index][i*b.seq : i*b.seq+i+1]
+			d := b.at(dMixed, first, i)
+			var along float64
+			for j, v := range p {
+				addTimes(b.at(dv, first, j), v, d)
+				dp[j] = dot(d, b.at(b.v, first, j))
+				along += v * dp[j]
+			}
+			for j, v := range p {
+				ds := scale * v * (dp[j] - along)
+				addTimes(b.at(dq, first, i), ds, b.at(b.k, first, j))
+				addTimes(b.at(dk, first, j), ds, b.at(b.q, first, i))
+			}
+		}
+	})
+	return dq, dk, dv
 }

@@ -39,11 +39,11 @@ var tokens, targets = []int32{3, 1, 4, 1, 5, 9, 2, 6, 5, 3}, []int32{1, 4, 1, 5,
 // TestFiniteDifferences: gradients are what the loss does when a parameter moves.
 func TestFiniteDifferences(t *testing.T) {
 	_, w := parameters(t, tiny, 1)
-	_, g, err := tiny.Gradients(t.Context(), w, tokens, targets, 5, Exact{})
+	_, g, err := tiny.Gradients(t.Context(), w, tokens, targets, 5, Exact)
 	require.NoError(t, err)
 	require.Len(t, g, len(w))
 	loss := func() float64 {
-		l, _, err := tiny.Gradients(t.Context(), w, tokens, targets, 5, Exact{})
+		l, _, err := tiny.Gradients(t.Context(), w, tokens, targets, 5, Exact)
 		require.NoError(t, err)
 		return l
 	}
@@ -64,7 +64,7 @@ func TestFiniteDifferences(t *testing.T) {
 // TestAgainstNN: package nn computes the same in FP32.
 func TestAgainstNN(t *testing.T) {
 	llama, w := parameters(t, tiny, 2)
-	want, g, err := tiny.Gradients(t.Context(), w, tokens, targets, 5, Exact{})
+	want, g, err := tiny.Gradients(t.Context(), w, tokens, targets, 5, Exact)
 	require.NoError(t, err)
 	loss, err := llama.Loss(t.Context(), tokens, targets, 2, 5)
 	require.NoError(t, err)
