@@ -25,9 +25,9 @@ func Faults[T gemm.Output](p fault.Product) []fault.Fault {
 			all = append(all, f)
 		}
 	}
-	add(fault.Fault{Kind: fault.KLost, To: size.K})
+	add(fault.Fault{Kind: "k-lost", To: size.K})
 	for _, factor := range []float64{0.5, 0.99, 1.01, 2, -1} {
-		add(fault.Fault{Kind: fault.Scaled, Factor: factor})
+		add(fault.Fault{Kind: "scaled", Factor: factor})
 	}
 	i, j := size.M/2, size.N/2
 	regions := []fault.Region{
@@ -39,7 +39,7 @@ func Faults[T gemm.Output](p fault.Product) []fault.Fault {
 		regions = append(regions, fault.Region{ToRow: tileSide, ToCol: tileSide})
 	}
 	for _, where := range regions {
-		add(fault.Fault{Kind: fault.Unwritten, Where: where})
+		add(fault.Fault{Kind: "unwritten", Where: where})
 	}
 	return all
 }

@@ -1,6 +1,7 @@
 package fault
 
 import (
+	"iter"
 	"math"
 
 	"github.com/x448/float16"
@@ -41,7 +42,8 @@ type change struct {
 
 // newChange returns the change that fault f makes.
 func newChange(p *problem, f Fault) (*change, error) {
-	if err := kinds.Check(f.Kind); err != nil {
+	row, err := table.Row(f.Kind)
+	if err != nil {
 		return nil, err
 	}
 	c := &change{p: p, a: p.a, b: p.b, kernel: p.Kernel, factor: 1, bias: 1, old: 1}
@@ -54,21 +56,25 @@ func newChange(p *problem, f Fault) (*change, error) {
 	if p.empty() {
 		return nil, notHere("an empty product")
 	}
-	if err := f.check(); err != nil {
+	if err := row.check(f); err != nil {
 		return nil, err
 	}
-	if err := table[f.Kind].apply(f, p, c); err != nil {
+	if err := row.apply(f, p, c); err != nil {
 		return nil, err
 	}
 	return c, nil
 }
 
-// operand returns the operand of a side, to change it.
-func (c *change) operand(s Side) *operand {
-	if s == B {
-		return &c.b
+// operands returns the operands of a side or of both, to change them.
+func (c *change) operands(s Side) iter.Seq2[Side, *operand] {
+	return func(yield func(Side, *operand) bool) {
+		if (s == A || s == Both) && !yield(A, &c.a) {
+			return
+		}
+		if s == B || s == Both {
+			yield(B, &c.b)
+		}
 	}
-	return &c.a
 }
 
 // addends returns what is added to the product of element (i, j).

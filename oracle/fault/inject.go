@@ -52,8 +52,9 @@ func sizeOf(p Product) int {
 
 // list lists the faults of the table that can be applied.
 func (p *problem) list(few bool) (all []Fault) {
-	for k := range table {
-		for _, f := range table[k].list(p, few) {
+	for _, k := range table.Kinds() {
+		row, _ := table.Row(k)
+		for _, f := range row.faults(p, few) {
 			if _, err := newChange(p, f); err == nil {
 				all = append(all, f)
 			}

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/octavo-fp8/octavo/gemm"
+	"github.com/octavo-fp8/octavo/oracle/explain"
 )
 
 // guess is what a kernel with a fault gives for an element, before that is rounded to the
@@ -160,15 +161,6 @@ func bits[T gemm.Output](ctx context.Context, c *change, e *element) (bool, erro
 	return x != x && e.got != e.got || math.Float32bits(x) == math.Float32bits(float32(e.got)), nil
 }
 
-// outcome is how a guess fits an element.
-type outcome uint8
-
-const (
-	open    outcome = iota // the fault does not say what the element is
-	refuted                // the element is not what the fault makes of it
-	fits
-)
-
 const (
 	// mostEvidence is the most that one element counts for, in bits: as many as those of
 	// float32, exactly.
@@ -182,16 +174,16 @@ const (
 // fit compares a guess with an element. How unlikely it is that a wrong element fits by
 // chance is its evidence, in bits: a result that is off by a distance for another reason
 // is in the window of the guess with a probability of about the window's share of it.
-func (s *sample) fit(c *change, g guess, e *element) (outcome, float64) {
+func (s *sample) fit(c *change, g guess, e *element) (explain.Outcome, float64) {
 	if g.unknown {
-		return open, 0
+		return explain.Open, 0
 	}
 	tolerance := g.tolerance
 	var evidence float64
 	if c.rounded != Float32 {
 		// The value on its way is a number of the narrower type.
 		if !c.representable(e) {
-			return refuted, 0
+			return explain.Refuted, 0
 		}
 		part := 0.5
 		if c.cut {
@@ -203,9 +195,9 @@ func (s *sample) fit(c *change, g guess, e *element) (outcome, float64) {
 		evidence = float64(max(of-fraction, 0))
 		if c.unordered && (e.got != e.got || math.IsInf(e.got, 0)) {
 			if _, _, most := c.rounded.parameters(); e.all.total >= most*c.scale(e) {
-				return fits, nonFinite
+				return explain.Fits, nonFinite
 			}
-			return refuted, 0
+			return explain.Refuted, 0
 		}
 		if c.unordered {
 			// Each of K additions was rounded, and scales were applied, which takes bits.
@@ -221,9 +213,9 @@ func (s *sample) fit(c *change, g guess, e *element) (outcome, float64) {
 	}
 	if !s.near(c, g.value, tolerance, e.got) {
 		if g.partly {
-			return open, 0
+			return explain.Open, 0
 		}
-		return refuted, 0
+		return explain.Refuted, 0
 	}
 	switch {
 	case !e.wrong || evidence > 0:
@@ -233,18 +225,16 @@ func (s *sample) fit(c *change, g guess, e *element) (outcome, float64) {
 		evidence = max(min(math.Log2(math.Abs(e.got)/tolerance), mostEvidence), nonFinite)
 	case c.exact && float32(g.value) == float32(e.got):
 		evidence = mostEvidence
-	case tolerance > 0 && e.distance > 0:
-		evidence = min(math.Log2(e.distance/tolerance), mostEvidence)
 	case e.distance > 0:
-		evidence = mostEvidence
+		evidence = explain.Evidence(e.distance, tolerance, mostEvidence)
 	}
 	if g.partly {
 		evidence = min(evidence, guessed)
 	}
 	if e.wrong && evidence < 1 {
-		return open, 0 // nearly as near to the right result
+		return explain.Open, 0 // nearly as near to the right result
 	}
-	return fits, evidence
+	return explain.Fits, evidence
 }
 
 // representable reports whether an element is a number of the type to which c rounds or,

@@ -1,6 +1,10 @@
 package fault
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/octavo-fp8/octavo/oracle/explain"
+)
 
 // Region says which elements of C have a fault. The zero Region is all of them.
 type Region struct {
@@ -90,15 +94,15 @@ func join(a, b string) string {
 // and otherwise in the simplest region that has all elements that it explains and none
 // that contradict it.
 func (x *explainer[T]) region(c *candidate) Region {
-	if c.contradicted == 0 {
+	if c.Contradicted == 0 {
 		return Region{}
 	}
 	var in, out []*element
 	for n := range x.elements {
 		switch e := &x.elements[n]; {
-		case e.wrong && c.outcomes[n] == fits:
+		case e.wrong && c.outcomes[n] == explain.Fits:
 			in = append(in, e)
-		case !e.wrong && c.outcomes[n] == refuted:
+		case !e.wrong && c.outcomes[n] == explain.Refuted:
 			out = append(out, e)
 		}
 	}
@@ -126,7 +130,7 @@ func (x *explainer[T]) region(c *candidate) Region {
 // scaleRow returns the rows (of A) or columns (of B) of C under one row of the grid of
 // scales, if all elements are there.
 func (p *problem) scaleRow(s Side, elements []*element) Region {
-	height, of := p.side(s).height, func(e *element) int { return e.i }
+	height, of := p.operand(s).grid.height, func(e *element) int { return e.i }
 	if s == B {
 		of = func(e *element) int { return e.j }
 	}
@@ -154,7 +158,7 @@ func (p *problem) ofScaleRow(s Side, r Region) bool {
 	if to == 0 {
 		to = p.extent(s)
 	}
-	height := p.side(s).height
+	height := p.operand(s).grid.height
 	return r == other && from%height == 0 && to == min(from+height, p.extent(s))
 }
 
