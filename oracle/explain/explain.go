@@ -96,3 +96,18 @@ func Compete[F, C any](faults []F, workers int, weigh func(f F, whole bool) (c C
 	}
 	return all, nil
 }
+
+// With returns each fault with each of the values, in order, or the faults as they are if
+// there are none. set sets the value in a copy of the fault.
+func With[F, V any](faults []F, values []V, set func(f *F, v V)) (all []F) {
+	if len(values) == 0 {
+		return faults
+	}
+	for _, f := range faults {
+		for _, v := range values {
+			set(&f, v)
+			all = append(all, f)
+		}
+	}
+	return all
+}

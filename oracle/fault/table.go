@@ -197,30 +197,16 @@ func (e *entry) faults(p *problem, few bool) []Fault {
 	if e.list != nil {
 		all = e.list(p, few)
 	} else {
-		all = with([]Fault{{}}, e.of, func(f *Fault, s Side) { f.Of = s })
-		all = with(all, e.by, func(f *Fault, by int) { f.By = by })
-		all = with(all, e.types, func(f *Fault, t Type) { f.Type = t })
-		all = with(all, e.factors, func(f *Fault, factor float64) { f.Factor = factor })
+		all = explain.With([]Fault{{}}, e.of, func(f *Fault, s Side) { f.Of = s })
+		all = explain.With(all, e.by, func(f *Fault, by int) { f.By = by })
+		all = explain.With(all, e.types, func(f *Fault, t Type) { f.Type = t })
+		all = explain.With(all, e.factors, func(f *Fault, factor float64) { f.Factor = factor })
 		all = slices.DeleteFunc(all, func(f Fault) bool {
 			return e.part == written && max(f.By, -f.By) >= p.extent(f.Of) || e.fits != nil && !e.fits(f, p)
 		})
 	}
 	for i := range all {
 		all[i].Kind = Kind(e.name)
-	}
-	return all
-}
-
-// with returns each fault with each of the values, or as it is if there are none.
-func with[V any](faults []Fault, values []V, set func(f *Fault, v V)) (all []Fault) {
-	if len(values) == 0 {
-		return faults
-	}
-	for _, f := range faults {
-		for _, v := range values {
-			set(&f, v)
-			all = append(all, f)
-		}
 	}
 	return all
 }
