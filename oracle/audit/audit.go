@@ -13,6 +13,7 @@ import (
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/gemm"
 	"github.com/octavo-fp8/octavo/internal/enum"
+	"github.com/octavo-fp8/octavo/internal/halves"
 	"github.com/octavo-fp8/octavo/internal/memory"
 	"github.com/octavo-fp8/octavo/internal/meter"
 	"github.com/octavo-fp8/octavo/oracle"
@@ -345,8 +346,8 @@ func (s *subject[T]) distance(ctx context.Context, c []T, o Options) (Distance, 
 	}
 	var all sums
 	for i, x := range c {
-		v := widen(x)
-		if math.Float32bits(v) != math.Float32bits(widen(s.honest[i])) {
+		v := halves.Value(x)
+		if math.Float32bits(v) != math.Float32bits(halves.Value(s.honest[i])) {
 			d.Different++
 		}
 		if w := s.right[i]; w == w && !math.IsInf(w, 0) { // of elements that have a size
@@ -364,7 +365,7 @@ func (s *subject[T]) referenceDistance() Distance {
 	for i, v := range s.reference {
 		w := s.right[i]
 		all.add(v, w)
-		if v != float64(widen(s.honest[i])) && (v == v || w == w) {
+		if v != float64(halves.Value(s.honest[i])) && (v == v || w == w) {
 			d.Different++
 		}
 		e, limit := math.Abs(v-w), 0.0

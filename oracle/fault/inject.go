@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 
 	"github.com/x448/float16"
 
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/gemm"
+	"github.com/octavo-fp8/octavo/internal/halves"
 	"github.com/octavo-fp8/octavo/internal/meter"
 	"github.com/octavo-fp8/octavo/internal/parallel"
 	"github.com/octavo-fp8/octavo/internal/sentinel"
@@ -115,7 +115,7 @@ func inject[T gemm.Output](ctx context.Context, c []T, f Fault, where Region, p 
 		for j := range p.n {
 			if where.Has(i, j) {
 				v := h.element(i, j, func(i, j int) float32 { return product[i*width+j] })
-				c[i*p.n+j] = narrow[T](h.finish(v, i, j))
+				c[i*p.n+j] = halves.Round[T](h.finish(v, i, j))
 			}
 		}
 	}
@@ -158,35 +158,4 @@ func typeOf[T gemm.Output]() Type {
 		return Float16
 	}
 	return Float32
-}
-
-func widen[T gemm.Output](x T) float32 {
-	switch x := any(x).(type) {
-	case float32:
-		return x
-	case fp8.BFloat16:
-		return x.Float32()
-	case float16.Float16:
-		return x.Float32()
-	}
-	return 0
-}
-
-// narrow rounds to T, ties to even; every NaN is the canonical one.
-func narrow[T gemm.Output](v float32) (x T) {
-	if v != v {
-		v = float32(math.NaN())
-	}
-	switch x := any(&x).(type) {
-	case *float32:
-		if v != v {
-			v = math.Float32frombits(0x7FC00000)
-		}
-		*x = v
-	case *fp8.BFloat16:
-		*x = fp8.BFloat16FromFloat32(v)
-	case *float16.Float16:
-		*x = float16.Fromfloat32(v)
-	}
-	return x
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/gemm"
+	"github.com/octavo-fp8/octavo/internal/halves"
 	"github.com/octavo-fp8/octavo/internal/testutil"
 	"github.com/octavo-fp8/octavo/oracle"
 	"github.com/octavo-fp8/octavo/tensor"
@@ -126,7 +127,7 @@ func randomNoise[T gemm.Output](t *testing.T, seed uint64) {
 	want := slices.Clone(got)
 	wide := make([]float32, len(got))
 	for i, x := range got {
-		wide[i] = widen(x)
+		wide[i] = halves.Value(x)
 	}
 	size := float64(meanMagnitude(finiteOf(wide)))
 	where := Region{FromRow: r.IntN(m), FromCol: r.IntN(n)}
@@ -173,8 +174,8 @@ func randomNoise[T gemm.Output](t *testing.T, seed uint64) {
 		case 9:
 			v = float32([]float64{math.NaN(), math.Inf(1), math.Inf(-1)}[r.IntN(3)])
 		}
-		got[i] = narrow[T](v)
-		if math.Float32bits(widen(got[i])) != math.Float32bits(widen(want[i])) {
+		got[i] = halves.Round[T](v)
+		if math.Float32bits(halves.Value(got[i])) != math.Float32bits(halves.Value(want[i])) {
 			wrong = append(wrong, i)
 		}
 	}

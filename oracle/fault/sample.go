@@ -7,6 +7,7 @@ import (
 	"sort"
 
 	"github.com/octavo-fp8/octavo/gemm"
+	"github.com/octavo-fp8/octavo/internal/halves"
 	"github.com/octavo-fp8/octavo/internal/meter"
 	"github.com/octavo-fp8/octavo/internal/parallel"
 	"github.com/octavo-fp8/octavo/oracle"
@@ -226,10 +227,10 @@ func judge[T gemm.Output](ctx context.Context, p *problem, e *element, got T) er
 	var want, old [1]T
 	if p.Old != nil {
 		o.Accumulate = true
-		old[0] = narrow[T](p.Old[e.i*p.n+e.j])
+		old[0] = halves.Round[T](p.Old[e.i*p.n+e.j])
 	}
 	want = old
-	e.got = float64(widen(got))
+	e.got = float64(halves.Value(got))
 	if p.Bits {
 		var err error
 		if p.hasModel() {
@@ -240,8 +241,8 @@ func judge[T gemm.Output](ctx context.Context, p *problem, e *element, got T) er
 		if err != nil {
 			return err
 		}
-		e.want = float64(widen(want[0]))
-		e.wrong = math.Float32bits(widen(want[0])) != math.Float32bits(widen(got)) && !(e.got != e.got && e.want != e.want)
+		e.want = float64(halves.Value(want[0]))
+		e.wrong = math.Float32bits(halves.Value(want[0])) != math.Float32bits(halves.Value(got)) && !(e.got != e.got && e.want != e.want)
 	} else {
 		var bound [1]float64
 		if err := oracle.Exact(ctx, want[:], a, b, o); err != nil {
@@ -250,7 +251,7 @@ func judge[T gemm.Output](ctx context.Context, p *problem, e *element, got T) er
 		if err := oracle.Bound(ctx, bound[:], old[:], a, b, p.Accumulation, o); err != nil {
 			return err
 		}
-		e.want = float64(widen(want[0]))
+		e.want = float64(halves.Value(want[0]))
 		e.wrong = e.got != e.want && !(e.got != e.got && e.want != e.want) && !(math.Abs(e.got-e.want) <= bound[0]) && !math.IsInf(bound[0], 1)
 	}
 	e.distance = math.Abs(e.got - e.want)
