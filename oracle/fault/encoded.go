@@ -48,7 +48,7 @@ func applyNaNNumber(f Fault, p *problem, c *change) error {
 			number = float32(math.Inf(1))
 			c.dot = infiniteDot
 		}
-		if !o.t.ScaleFormat.Encoded() || !o.grid.hasNaN() {
+		if !o.t.ScaleFormat.Encoded() || o.grid.every(func(s float32) bool { return s == s }) {
 			return notHere("no encoded scale of %v is NaN", side)
 		}
 		was := *o
@@ -70,15 +70,8 @@ func applyNaNNumber(f Fault, p *problem, c *change) error {
 // infiniteDot returns an element of the product, of which scales may be infinite. Where
 // none is, that is the kernel's.
 func infiniteDot(c *change, i, j int) float32 {
-	a, err := c.a.matrix(i)
-	if err == nil {
-		var b *tensor.Tensor
-		if b, err = c.b.matrix(j); err == nil {
-			var v [1]float32
-			if err = multiply(context.Background(), v[:], a, b, &c.kernel, 1); err == nil {
-				return v[0]
-			}
-		}
+	if v, err := c.computed(context.Background(), i, j); err == nil {
+		return v
 	}
 	x, y := c.a.row(make([]byte, c.a.k), i), c.b.row(make([]byte, c.b.k), j)
 	u, v := values(c.a.format), values(c.b.format)

@@ -214,25 +214,18 @@ func (g *grid) read(n int, out beyond) float32 {
 	return g.t.ScaleRow(n / g.cols)[n%g.cols]
 }
 
-// hasNaN reports whether a scale is NaN.
-func (g *grid) hasNaN() bool {
+// every reports whether all scales are as is says.
+func (g *grid) every(is func(s float32) bool) bool {
 	for r := range g.rows {
-		if slices.ContainsFunc(g.t.ScaleRow(r), func(s float32) bool { return s != s }) {
-			return true
+		if slices.ContainsFunc(g.t.ScaleRow(r), func(s float32) bool { return !is(s) }) {
+			return false
 		}
 	}
-	return false
+	return true
 }
 
 // uniform reports whether all scales are equal.
 func (g *grid) uniform() bool {
 	first := g.t.ScaleRow(0)[0]
-	for r := range g.rows {
-		for _, s := range g.t.ScaleRow(r) {
-			if s != first {
-				return false
-			}
-		}
-	}
-	return true
+	return g.every(func(s float32) bool { return s == first })
 }

@@ -134,22 +134,28 @@ func (c *change) exactly(ctx context.Context, i, j int) (float32, error) {
 		if c.dot != nil {
 			return c.dot(c, i, j)
 		}
-		a, errA := c.a.matrix(i)
-		b, errB := c.b.matrix(j)
-		var v [1]float32
-		switch {
-		case errA != nil:
-			err = errA
-		case errB != nil:
-			err = errB
-		default:
-			if e := multiply(ctx, v[:], a, b, &c.kernel, 1); e != nil {
-				err = e
-			}
+		v, failed := c.computed(ctx, i, j)
+		if failed != nil {
+			err = failed
 		}
-		return v[0]
+		return v
 	})
 	return v, err
+}
+
+// computed returns the product of row i of a and row j of b by c's kernel.
+func (c *change) computed(ctx context.Context, i, j int) (float32, error) {
+	var v [1]float32
+	a, err := c.a.matrix(i)
+	if err != nil {
+		return 0, err
+	}
+	b, err := c.b.matrix(j)
+	if err != nil {
+		return 0, err
+	}
+	err = multiply(ctx, v[:], a, b, &c.kernel, 1)
+	return v[0], err
 }
 
 // bits reports whether the kernel of c gives every bit of an element.

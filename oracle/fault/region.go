@@ -115,7 +115,9 @@ func (x *explainer[T]) region(c *candidate) Region {
 		all = append(all, Region{Along: A, Every: every, First: in[0].i % every}, Region{Along: B, Every: every, First: in[0].j % every})
 	}
 	// Both ranges together: each is found from elements that the other does not rule out.
-	rows, cols := Region{FromRow: least(in, row), ToRow: most(in, row) + 1}, Region{FromCol: least(in, col), ToCol: most(in, col) + 1}
+	top, bottom := ends(in, row)
+	left, right := ends(in, col)
+	rows, cols := Region{FromRow: top, ToRow: bottom + 1}, Region{FromCol: left, ToCol: right + 1}
 	fromRow, toRow = between(in, within(out, cols), row, x.p.m)
 	fromCol, toCol = between(in, within(out, rows), col, x.p.n)
 	all = append(all, Region{FromRow: fromRow, ToRow: toRow, FromCol: fromCol, ToCol: toCol})
@@ -134,9 +136,10 @@ func (p *problem) scaleRow(s Side, elements []*element) Region {
 	if s == B {
 		of = func(e *element) int { return e.j }
 	}
-	from := least(elements, of) / height * height
+	first, last := ends(elements, of)
+	from := first / height * height
 	to := from + height
-	if most(elements, of) >= to {
+	if last >= to {
 		return Region{}
 	}
 	if to >= p.extent(s) && height > 1 {
@@ -190,27 +193,20 @@ func within(elements []*element, r Region) (some []*element) {
 	return some
 }
 
-func least(elements []*element, of func(*element) int) int {
-	n := of(elements[0])
+// ends returns the least and the largest row or column of elements.
+func ends(elements []*element, of func(*element) int) (first, last int) {
+	first, last = of(elements[0]), of(elements[0])
 	for _, e := range elements {
-		n = min(n, of(e))
+		first, last = min(first, of(e)), max(last, of(e))
 	}
-	return n
-}
-
-func most(elements []*element, of func(*element) int) int {
-	n := of(elements[0])
-	for _, e := range elements {
-		n = max(n, of(e))
-	}
-	return n
+	return first, last
 }
 
 // between returns a range of rows or columns that has all elements in and reaches up to
 // those out. Where an end is not known to one, it is at the roundest number; to is 0 if
 // the range reaches the end of C.
 func between(in, out []*element, of func(*element) int, size int) (from, to int) {
-	first, last := least(in, of), most(in, of)
+	first, last := ends(in, of)
 	before, after := -1, size
 	for _, e := range out {
 		if n := of(e); n < first {

@@ -202,24 +202,23 @@ func newSample[T gemm.Output](ctx context.Context, p *problem, got []T, o Option
 			return nil, err
 		}
 	}
-	slices.SortStableFunc(s.elements, func(x, y element) int {
-		switch {
-		case x.wrong == y.wrong:
-			return 0
-		case x.wrong:
-			return -1
-		}
-		return 1
-	})
-	for s.wrong < len(s.elements) && s.elements[s.wrong].wrong {
-		s.wrong++
-	}
+	right := slices.Clone(s.elements)
+	s.elements = slices.DeleteFunc(s.elements, func(e element) bool { return !e.wrong })
+	s.wrong = len(s.elements)
+	s.elements = append(s.elements, slices.DeleteFunc(right, func(e element) bool { return e.wrong })...)
 	return s, nil
 }
 
 // judge finds what an element should be, and whether it is wrong.
 func judge[T gemm.Output](ctx context.Context, p *problem, e *element, got T) error {
-	a, b := line(p.A, e.i), line(p.B, e.j)
+	a, err := p.a.matrix(e.i)
+	if err != nil {
+		return err
+	}
+	b, err := p.b.matrix(e.j)
+	if err != nil {
+		return err
+	}
 	o := oracle.Options{Workers: 1}
 	if p.Bias != nil {
 		o.Bias = p.Bias[e.j : e.j+1]
@@ -232,7 +231,6 @@ func judge[T gemm.Output](ctx context.Context, p *problem, e *element, got T) er
 	want = old
 	e.got = float64(halves.Value(got))
 	if p.Bits {
-		var err error
 		if p.hasModel() {
 			err = oracle.Predict(ctx, want[:], nil, a, b, p.Kernel, o)
 		} else {
@@ -259,18 +257,6 @@ func judge[T gemm.Output](ctx context.Context, p *problem, e *element, got T) er
 		e.distance = math.Inf(1)
 	}
 	return nil
-}
-
-// line is row i of t as a tensor.
-func line(t *tensor.Tensor, i int) *tensor.Tensor {
-	rows, cols := t.Dims()
-	height, width := t.Block.Extents(rows, cols)
-	x := &tensor.Tensor{Name: t.Name, Format: t.Format, Shape: []int{1, cols}, Block: tensor.Block{Rows: 1, Cols: width},
-		ScaleFormat: t.ScaleFormat, Codes: t.Row(i), Scales: t.ScaleRow(i / height)}
-	if !t.Outer.None() {
-		x.Outer = tensor.Outer{Scales: []float32{t.Outer.At(i)}, Divide: t.Outer.Divide}
-	}
-	return x
 }
 
 // relative returns the bound of a product of ones, of which as many are added as there

@@ -89,14 +89,10 @@ func readLayout(f Fault, g *grid, h *change) func(r, c int) float32 {
 
 // powers reports whether all scales are powers of two that E8M0 has.
 func (g *grid) powers() bool {
-	for r := range g.rows {
-		for _, s := range g.t.ScaleRow(r) {
-			if _, ok := fp8.E8M0FromFloat32(s); !ok {
-				return false
-			}
-		}
-	}
-	return true
+	return g.every(func(s float32) bool {
+		_, ok := fp8.E8M0FromFloat32(s)
+		return ok
+	})
 }
 
 // applyScale applies a fault that makes another number of each scale.
