@@ -187,7 +187,7 @@ func Run[T gemm.Output](ctx context.Context, p fault.Product, test Test, o Optio
 	}
 	faults := o.Faults
 	if faults == nil {
-		faults = Faults[T](p)
+		faults = Faults(typeOf[T](), p)
 	}
 	if r.Faults, err = s.try(ctx, p, faults, o, "faults"); err != nil {
 		return nil, err
@@ -354,7 +354,7 @@ func (s *subject[T]) distance(ctx context.Context, c []T, o Options) (Distance, 
 			all.add(float64(v), w)
 		}
 	}
-	d.RelativeL2 = oracle.Number(all.measure(RelativeL2))
+	d.RelativeL2 = oracle.Number(all.relativeL2())
 	return d, nil
 }
 
@@ -383,7 +383,7 @@ func (s *subject[T]) referenceDistance() Distance {
 			d.Worst = at.Worst
 		}
 	}
-	d.RelativeL2 = oracle.Number(all.measure(RelativeL2))
+	d.RelativeL2 = oracle.Number(all.relativeL2())
 	return d
 }
 

@@ -135,18 +135,17 @@ func testRun[T gemm.Output](t *testing.T) {
 // TestFaults has the faults that Run adds to those of the table.
 func TestFaults(t *testing.T) {
 	p := exactProduct(32, 40, 64)
-	all := Faults[float32](p)
+	all := Faults(fault.Float32, p)
 	unique := map[fault.Fault]bool{}
 	for _, f := range all {
 		require.False(t, unique[f], "%v twice", f)
 		unique[f] = true
 	}
-	for _, f := range append(fault.All[float32](p), fault.Fault{Kind: "k-lost", To: 64}, fault.Fault{Kind: "scaled", Factor: 1.01},
+	for _, f := range append(fault.All(fault.Float32, p), fault.Fault{Kind: "k-lost", To: 64}, fault.Fault{Kind: "scaled", Factor: 1.01},
 		fault.Fault{Kind: "unwritten", Where: fault.Region{FromRow: 16, ToRow: 17, FromCol: 20, ToCol: 21}}) {
 		require.True(t, unique[f], "%v", f)
 	}
-	require.Equal(t, Faults[fp8.BFloat16](p), FaultsOf(fault.BFloat16, p))
-	require.Nil(t, Faults[float32](fault.Product{A: p.A, B: &tensor.Tensor{Shape: []int{2, 3}}}))
+	require.Nil(t, Faults(fault.Float32, fault.Product{A: p.A, B: &tensor.Tensor{Shape: []int{2, 3}}}))
 }
 
 // plainly is a product in one order, with roundings written out.

@@ -3,19 +3,16 @@ package audit
 import (
 	"slices"
 
-	"github.com/x448/float16"
-
-	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/gemm"
 	"github.com/octavo-fp8/octavo/oracle/fault"
 )
 
-// Faults lists what Run tries: all that product p could have, whole, the product left out
+// Faults lists what Run tries for a C of type t: all that product p could have, whole, the product left out
 // altogether so that only bias and old C remain, all elements too large or too small by
 // one in a hundred, and what is not written in one element, one row, one column and one
 // tile of C. It returns nil for operands that make no product.
-func Faults[T gemm.Output](p fault.Product) []fault.Fault {
-	all := fault.All[T](p)
+func Faults(t fault.Type, p fault.Product) []fault.Fault {
+	all := fault.All(t, p)
 	size, err := gemm.CheckOperands(p.A, p.B)
 	if err != nil || len(all) == 0 {
 		return nil
@@ -46,14 +43,3 @@ func Faults[T gemm.Output](p fault.Product) []fault.Fault {
 
 // tileSide is the side of the tile that is not written.
 const tileSide = 16
-
-// FaultsOf is [Faults] for a type of C that is known when the program runs.
-func FaultsOf(t fault.Type, p fault.Product) []fault.Fault {
-	switch t {
-	case fault.BFloat16:
-		return Faults[fp8.BFloat16](p)
-	case fault.Float16:
-		return Faults[float16.Float16](p)
-	}
-	return Faults[float32](p)
-}

@@ -55,7 +55,7 @@ func testProposal[T gemm.Output](t *testing.T) {
 			require.True(t, v != v || float64(float32(v)) == v, "%v has more than 24 bits", v)
 		}
 		c := make([]T, len(right))
-		for _, f := range Faults[T](p) {
+		for _, f := range Faults(typeOf[T](), p) {
 			if fault.Inject(t.Context(), c, f, q, fault.Options{}) != nil {
 				continue // its operands cannot have the fault
 			}
@@ -80,7 +80,7 @@ func flatByHand[T gemm.Output](t *testing.T, p fault.Product, atol float64) (n i
 	require.NoError(t, exact(t.Context(), want, p, 1))
 	bound, err := bounds[T](t.Context(), p, 1)
 	require.NoError(t, err)
-	for _, f := range Faults[T](p) {
+	for _, f := range Faults(typeOf[T](), p) {
 		if fault.Inject(t.Context(), c, f, p, fault.Options{}) != nil {
 			continue
 		}

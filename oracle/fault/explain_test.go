@@ -39,7 +39,7 @@ func (e *Explanation) has(f Fault) bool {
 // oneOfEach lists a fault of each kind, and more of some.
 func oneOfEach[T gemm.Output](p Product) (some []Fault) {
 	seen := map[string]bool{}
-	for _, f := range All[T](p) {
+	for _, f := range All(typeOf[T](), p) {
 		key := f.Kind.String()
 		switch f.Kind {
 		case "scales-layout":
@@ -75,7 +75,7 @@ func TestNamed(t *testing.T) {
 		named := map[Kind]bool{}
 		faults := oneOfEach[float32](p)
 		if testutil.Full() {
-			faults = All[float32](p)
+			faults = All(Float32, p)
 		}
 		for _, f := range faults {
 			require.NoError(t, Inject(t.Context(), got, f, p, Options{}), f)

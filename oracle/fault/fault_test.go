@@ -54,7 +54,7 @@ func TestTable(t *testing.T) {
 
 	p := testProduct(operandKinds[0])
 	texts := map[string]Fault{}
-	for _, f := range All[float32](p) {
+	for _, f := range All(Float32, p) {
 		f.Where = Region{FromRow: 3}
 		text, err := json.Marshal(f)
 		require.NoError(t, err)
@@ -113,7 +113,7 @@ func TestMisuse(t *testing.T) {
 	_, err := Explain(t.Context(), c, Product{A: p.A}, Options{})
 	require.Error(t, err)
 	require.Error(t, Inject(t.Context(), c, Fault{}, Product{B: p.B}, Options{}))
-	require.Nil(t, All[float32](Product{}))
+	require.Nil(t, All(Float32, Product{}))
 	_, err = Explain(t.Context(), c, p, Options{Workers: -1})
 	require.ErrorContains(t, err, "-1 workers")
 	require.ErrorContains(t, Inject(t.Context(), c, Fault{}, p, Options{Workers: -1}), "-1 workers")
@@ -150,7 +150,7 @@ func TestEmpty(t *testing.T) {
 		p := Product{A: a, B: b}
 		require.NoError(t, gemm.Multiply(t.Context(), c, a, b, gemm.Options{}))
 		require.NoError(t, Inject(t.Context(), c, Fault{}, p, Options{}))
-		require.Empty(t, All[float32](p))
+		require.Empty(t, All(Float32, p))
 		e, err := Explain(t.Context(), c, p, Options{})
 		require.NoError(t, err)
 		require.Empty(t, e.Findings)

@@ -30,15 +30,15 @@ type Options struct {
 	Workers  int // goroutines at most; 0 means GOMAXPROCS, and negative is an error
 }
 
-// All lists the faults that the product could have, each sort of parameters once: what is
-// worth injecting. [Inject] may still refuse one with [ErrNotHere]. It returns nil for
-// operands that make no product.
-func All[T gemm.Output](p Product) []Fault {
+// All lists the faults that the product could have where C is of type t, each sort of
+// parameters once: what is worth injecting. [Inject] may still refuse one with
+// [ErrNotHere]. It returns nil for operands that make no product.
+func All(t Type, p Product) []Fault {
 	q, err := newProblem(p, sizeOf(p))
 	if err != nil || q.empty() {
 		return nil
 	}
-	q.out = typeOf[T]()
+	q.out = t
 	return q.list(true)
 }
 

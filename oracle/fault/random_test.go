@@ -76,7 +76,7 @@ func randomFaults[T gemm.Output](t *testing.T, r *rand.Rand, named, other, silen
 	m, _ := p.A.Dims()
 	n, _ := p.B.Dims()
 	got := make([]T, m*n)
-	all := All[T](p)
+	all := All(typeOf[T](), p)
 	for range 6 {
 		f := all[r.IntN(len(all))]
 		if err := Inject(t.Context(), got, f, p, Options{}); err != nil {
