@@ -207,12 +207,10 @@ func applyFloat16(f Fault, p *problem, c *change) error {
 		}
 		c.exact = true
 		c.dot = func(c *change, i, j int) (total float32) {
-			x, y := c.a.t.Row(i), c.b.t.Row(j)
-			for lo := 0; lo < p.k; lo += p.block {
-				hi := min(lo+p.block, p.k)
-				sum := m.DotFloat16(x[lo:hi], y[lo:hi], p.A.Format, p.B.Format, 0).Float32()
-				total += float32(float32(sum*c.a.rightScale(i, lo/c.a.width)) * c.b.rightScale(j, lo/c.b.width))
-			}
+			eachBlock(&c.a, &c.b, i, j, new(scratch), func(x, y []byte, sa, sb float32) {
+				sum := m.DotFloat16(x, y, p.A.Format, p.B.Format, 0).Float32()
+				total += float32(float32(sum*sa) * sb)
+			})
 			return c.underOuter(total, i, j)
 		}
 		return nil

@@ -210,17 +210,13 @@ func codeOfOne(f fp8.Format) byte { return fp8.EncodeOne(float32(1), f, fp8.Poli
 // scaled says so, after.
 func narrowDot(t Type, every int, scaled bool) func(c *change, i, j int) float32 {
 	return func(c *change, i, j int) float32 {
-		x, y := c.a.row(make([]byte, c.a.k), i), c.b.row(make([]byte, c.b.k), j)
 		u, v := values(c.a.format), values(c.b.format)
-		block := min(c.a.width, c.b.width)
 		var total float32
-		for lo := 0; lo < c.a.k; lo += block {
-			hi := min(lo+block, c.a.k)
-			sa, sb := c.a.scaleAt(i, lo/c.a.width), c.b.scaleAt(j, lo/c.b.width)
+		eachBlock(&c.a, &c.b, i, j, new(scratch), func(x, y []byte, sa, sb float32) {
 			var p float32
-			for from := lo; from < hi; from += every {
+			for from := 0; from < len(x); from += every {
 				var sum float64
-				for k := from; k < min(from+every, hi); k++ {
+				for k := from; k < min(from+every, len(x)); k++ {
 					sum += float64(u[x[k]] * v[y[k]])
 				}
 				if scaled {
@@ -232,7 +228,7 @@ func narrowDot(t Type, every int, scaled bool) func(c *change, i, j int) float32
 			if !scaled {
 				total += float32(float32(p*sa) * sb)
 			}
-		}
+		})
 		return c.underOuter(total, i, j)
 	}
 }

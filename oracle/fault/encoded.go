@@ -73,15 +73,12 @@ func infiniteDot(c *change, i, j int) float32 {
 	if v, err := c.computed(context.Background(), i, j); err == nil {
 		return v
 	}
-	x, y := c.a.row(make([]byte, c.a.k), i), c.b.row(make([]byte, c.b.k), j)
 	u, v := values(c.a.format), values(c.b.format)
-	block := min(c.a.width, c.b.width)
 	var sum float64
-	for lo := 0; lo < c.a.k; lo += block {
-		hi := min(lo+block, c.a.k)
-		part, _ := dot(x[lo:hi], y[lo:hi], u, v, u, v)
-		sum += part * float64(c.a.scaleAt(i, lo/c.a.width)) * float64(c.b.scaleAt(j, lo/c.b.width))
-	}
+	eachBlock(&c.a, &c.b, i, j, new(scratch), func(x, y []byte, sa, sb float32) {
+		part, _ := dot(x, y, u, v, u, v)
+		sum += part * float64(sa) * float64(sb)
+	})
 	return c.underOuter(float32(sum), i, j)
 }
 

@@ -112,18 +112,26 @@ func (m *magnitude) addBlock(sum, total float64, sa, sb float32, known *bool) {
 
 // dot is an element of a·bᵀ, and whether all of its scales are known.
 func (s *sample) dot(a, b *operand, i, j int, w *scratch) (sum magnitude, known bool) {
-	w.x, w.y = slices.Grow(w.x[:0], a.k), slices.Grow(w.y[:0], b.k)
-	x, y := a.row(w.x, i), b.row(w.y, j)
 	u, v := values(a.format), values(b.format)
 	mu, mv := magnitudes(a.format, s.aligned), magnitudes(b.format, s.aligned)
-	block := min(a.width, b.width)
 	known = true
+	eachBlock(a, b, i, j, w, func(x, y []byte, sa, sb float32) {
+		p, t := dot(x, y, u, v, mu, mv)
+		sum.addBlock(p, t, sa, sb, &known)
+	})
+	return sum.times(a.factor(i) * b.factor(j)), known
+}
+
+// eachBlock calls do with the codes of row i of a and of row j of b in each block of K, and
+// with their scales.
+func eachBlock(a, b *operand, i, j int, w *scratch, do func(x, y []byte, sa, sb float32)) {
+	w.x, w.y = slices.Grow(w.x[:0], a.k), slices.Grow(w.y[:0], b.k)
+	x, y := a.row(w.x, i), b.row(w.y, j)
+	block := min(a.width, b.width)
 	for lo := 0; lo < a.k; lo += block {
 		hi := min(lo+block, a.k)
-		p, t := dot(x[lo:hi], y[lo:hi], u, v, mu, mv)
-		sum.addBlock(p, t, a.scaleAt(i, lo/a.width), b.scaleAt(j, lo/b.width), &known)
+		do(x[lo:hi], y[lo:hi], a.scaleAt(i, lo/a.width), b.scaleAt(j, lo/b.width))
 	}
-	return sum.times(a.factor(i) * b.factor(j)), known
 }
 
 // exactly returns element (i, j) of the product as the kernel of c computes it, without
