@@ -163,18 +163,6 @@ func (t Type) place(x float64) float64 {
 // values are the float64 values of a format's codes.
 func values(f fp8.Format) *[256]float64 { return &valueTables[f] }
 
-var valueTables = makeValueTables()
-
-func makeValueTables() [][256]float64 {
-	tables := make([][256]float64, len(fp8.Formats()))
-	for _, f := range fp8.Formats() {
-		for c := range 256 {
-			tables[f][c] = float64(f.Float32(byte(c)))
-		}
-	}
-	return tables
-}
-
 // magnitudes are those of the finite values of a format; where aligned says so, a
 // subnormal counts as the least normal number, as tensor cores align it.
 func magnitudes(f fp8.Format, aligned bool) *[256]float64 {
@@ -184,20 +172,31 @@ func magnitudes(f fp8.Format, aligned bool) *[256]float64 {
 	return &magnitudeTables[f]
 }
 
-var magnitudeTables, alignedTables = makeMagnitudes(false), makeMagnitudes(true)
+var (
+	valueTables     = makeTables(func(_ fp8.Format, v float64) float64 { return v })
+	magnitudeTables = makeTables(finiteMagnitude)
+	alignedTables   = makeTables(func(f fp8.Format, v float64) float64 {
+		if v = finiteMagnitude(f, v); v != 0 {
+			v = max(v, float64(f.MinNormal()))
+		}
+		return v
+	})
+)
 
-func makeMagnitudes(aligned bool) [][256]float64 {
-	tables := makeValueTables()
-	for f := range tables {
-		for c, v := range tables[f] {
-			v = math.Abs(v)
-			if v != v || math.IsInf(v, 0) {
-				v = 0
-			}
-			if aligned && v != 0 {
-				v = max(v, float64(fp8.Format(f).MinNormal()))
-			}
-			tables[f][c] = v
+// finiteMagnitude is that of a finite value, and 0 of others.
+func finiteMagnitude(_ fp8.Format, v float64) float64 {
+	if v-v != 0 {
+		return 0
+	}
+	return math.Abs(v)
+}
+
+// makeTables returns what of makes of each code's value, for each format.
+func makeTables(of func(f fp8.Format, v float64) float64) [][256]float64 {
+	tables := make([][256]float64, len(fp8.Formats()))
+	for _, f := range fp8.Formats() {
+		for c := range 256 {
+			tables[f][c] = of(f, float64(f.Float32(byte(c))))
 		}
 	}
 	return tables

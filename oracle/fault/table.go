@@ -19,14 +19,15 @@ type entry struct {
 	say  func(f Fault) string // in place of text
 
 	// The fault is tried with each side, and each of these numbers, types and factors where
-	// there are some. For faults of C a side is rows (A) or columns (B).
+	// there are some. For faults of C a side is rows (A) or columns (B). A fault whose row has
+	// no sides is of none.
 	of      []Side
 	by      []int
 	types   []Type
 	factors []float64
 	size    bool                               // By is a size, at least 1
 	fits    func(f Fault, p *problem) bool     // is it worth trying? nil: it is
-	list    func(p *problem, few bool) []Fault // in place of all these; few: one of each sort
+	list    func(p *problem, few bool) []Fault // in place of these; few: one of each sort
 
 	apply func(f Fault, p *problem, c *change) error
 }
