@@ -442,8 +442,8 @@ func (x *explainer[T]) part() []element {
 	const most = 40
 	var part []element
 	for _, of := range [][]element{x.elements[:x.wrong], x.elements[x.wrong:]} {
-		for n := range min(most, len(of)) {
-			part = append(part, of[n*len(of)/min(most, len(of))])
+		for _, n := range explain.Spread(len(of), most) {
+			part = append(part, of[n])
 		}
 	}
 	return part
@@ -583,12 +583,14 @@ func (x *explainer[T]) otherRows(ctx context.Context) (all []Fault, err error) {
 			}
 			x.tried++
 			fit := true
-			for n := 0; n < min(first, len(wrong)) && fit; n++ {
-				_, o, _, err := x.try(ctx, h, wrong[n*len(wrong)/min(first, len(wrong))], &w)
+			for _, n := range explain.Spread(len(wrong), first) {
+				_, o, _, err := x.try(ctx, h, wrong[n], &w)
 				if err != nil {
 					return nil, err
 				}
-				fit = o != explain.Refuted
+				if fit = o != explain.Refuted; !fit {
+					break
+				}
 			}
 			if fit {
 				all = append(all, f)

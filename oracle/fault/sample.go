@@ -4,19 +4,17 @@ import (
 	"context"
 	"math"
 	"slices"
-	"sort"
 
 	"github.com/octavo-fp8/octavo/gemm"
 	"github.com/octavo-fp8/octavo/internal/halves"
 	"github.com/octavo-fp8/octavo/internal/meter"
 	"github.com/octavo-fp8/octavo/internal/parallel"
 	"github.com/octavo-fp8/octavo/oracle"
+	"github.com/octavo-fp8/octavo/oracle/explain"
 	"github.com/octavo-fp8/octavo/tensor"
 )
 
 const (
-	mostWrong = 512 // wrong elements that are looked at
-	mostRight = 384 // other elements
 	// mostProducts is the number of products that a sample may have; it is smaller where
 	// K is very large, but not below leastSampled elements.
 	mostProducts = 1 << 25
@@ -64,116 +62,10 @@ type sample struct {
 	aligned bool
 }
 
-// choose returns places of C to look at: such as are said to be wrong, and others. The
-// latter are in the rows and in the columns of the former, and anywhere.
-func (p *problem) choose(wrong []int) (places []int) {
-	budget := max(leastSampled, mostProducts/p.k)
-	size := p.m * p.n
-	if size <= min(budget, mostWrong+mostRight) {
-		for at := range size {
-			places = append(places, at)
-		}
-		return places
-	}
-	most := min(mostWrong, budget/2)
-	places = p.spread(wrong, most)
-	others := min(mostRight, budget/2)
-	if len(places) == 0 {
-		others += most
-	}
-	chosen := len(places)
-	add := func(i, j int) { places = append(places, i*p.n+j) }
-	for n := range others {
-		// Two irrational numbers fill a square evenly (Roberts' R2 sequence).
-		i := int(float64(p.m) * frac(0.5+float64(float64(n)*0.7548776662466927)))
-		j := int(float64(p.n) * frac(0.5+float64(float64(n)*0.5698402909980532)))
-		near := 0
-		if chosen > 0 {
-			near = places[n%chosen]
-		}
-		switch {
-		case n == 0:
-			add(0, 0)
-		case n == 1:
-			add(p.m-1, p.n-1)
-		case chosen > 0 && n%3 == 0:
-			add(near/p.n, j)
-		case chosen > 0 && n%3 == 1:
-			add(i, near%p.n)
-		default:
-			add(i, j)
-		}
-	}
-	places = append(places, p.around(wrong)...)
-	slices.Sort(places)
-	return slices.Compact(places)
-}
-
-// around returns places just outside the rows and the columns of those that are wrong, so
-// that it is known where these end.
-func (p *problem) around(wrong []int) (places []int) {
-	if len(wrong) == 0 {
-		return nil
-	}
-	row, col := func(at int) int { return at / p.n }, func(at int) int { return at % p.n }
-	lines := func(of func(at int) int) (before, after int) {
-		before, after = of(wrong[0]), of(wrong[0])
-		for _, at := range wrong {
-			before, after = min(before, of(at)), max(after, of(at))
-		}
-		return before - 1, after + 1
-	}
-	above, below := lines(row)
-	left, right := lines(col)
-	add := func(i, j int) {
-		if i >= 0 && i < p.m && j >= 0 && j < p.n {
-			places = append(places, i*p.n+j)
-		}
-	}
-	const each = 8
-	for n := range each {
-		at := wrong[n*len(wrong)/each]
-		add(above, col(at))
-		add(below, col(at))
-		add(row(at), left)
-		add(row(at), right)
-	}
-	return places
-}
-
-func frac(x float64) float64 { return x - math.Floor(x) }
-
-// spread returns up to n of the given places, of as many rows and columns as it can.
-func (p *problem) spread(all []int, n int) []int {
-	if len(all) <= n {
-		return slices.Clone(all)
-	}
-	all = slices.Clone(all)
-	slices.Sort(all)
-	var rows [][]int
-	for from := 0; from < len(all); {
-		to := from + sort.Search(len(all)-from, func(d int) bool { return all[from+d]/p.n > all[from]/p.n })
-		rows = append(rows, all[from:to])
-		from = to
-	}
-	taken := min(len(rows), n)
-	each := (n + taken - 1) / taken
-	var places []int
-	for r := range taken {
-		row := rows[r*len(rows)/taken]
-		start := frac(float64(float64(r) * 0.6180339887498949))
-		for e := range min(each, len(row)) {
-			places = append(places, row[int(float64(len(row))*frac(start+float64(e)/float64(each)))])
-		}
-	}
-	slices.Sort(places)
-	return slices.Compact(places)
-}
-
 // newSample looks at elements of got.
 func newSample[T gemm.Output](ctx context.Context, p *problem, got []T, o Options) (*sample, error) {
 	s := &sample{p: p}
-	places := p.choose(o.Wrong)
+	places := explain.Places(p.m, p.n, max(leastSampled, mostProducts/p.k), o.Wrong)
 	s.elements = make([]element, len(places))
 	var err error
 	if s.coefficient, err = p.relative(ctx, p.Accumulation); err != nil {

@@ -118,7 +118,7 @@ func Explain(ctx context.Context, p *attention.Problem, got Got, k Kernel,
 		return nil, err
 	}
 	if o.Rows == nil {
-		o.Rows = spread(rows, 96)
+		o.Rows = explain.Spread(rows, 96)
 	}
 	o.Trace = nil
 	x := &explainer{p: p, k: k, o: o}
@@ -318,13 +318,4 @@ func (x *explainer) count(c *candidate, n int, value, tol float64) {
 	}
 	c.bits = c.bits && (g == value || math.IsNaN(g) && math.IsNaN(value))
 	c.Count(x.wrong[n], o, explain.Evidence(math.Abs(g-x.honest[n]), tol, most))
-}
-
-// spread returns up to most of n rows, evenly.
-func spread(n, most int) []int {
-	rows := make([]int, min(n, most))
-	for i := range rows {
-		rows[i] = i * n / len(rows)
-	}
-	return rows
 }
