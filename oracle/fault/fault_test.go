@@ -15,7 +15,7 @@ import (
 	"github.com/octavo-fp8/octavo/tensor"
 )
 
-// kindNames are all kinds, in order: names in files, flags and JSON, which stay.
+// kindNames are kinds in their order: names in files, flags and JSON, which stay.
 const kindNames = "k-lost, k-doubled, k-other-scale, k-factor, k-tail-lost, k-tail-twice, k-tail-unmasked, " +
 	"scales-layout, scales-transposed, scales-rows-off, scales-columns-off, scales-first-row, " +
 	"scales-of-row, scales-first-column, scales-of-tile, scales-ignored, scales-squared, " +
@@ -31,7 +31,13 @@ const kindNames = "k-lost, k-doubled, k-other-scale, k-factor, k-tail-lost, k-ta
 // TestTable checks that every kind has a row, a text and a name, and that faults survive
 // JSON.
 func TestTable(t *testing.T) {
-	require.Len(t, table.Kinds(), 66)
+	rest := strings.Split(kindNames, ", ")
+	for _, k := range table.Kinds() {
+		if len(rest) > 0 && string(k) == rest[0] {
+			rest = rest[1:]
+		}
+	}
+	require.Empty(t, rest, "these kinds are gone, or elsewhere in the table")
 	for _, k := range append(table.Kinds(), None) {
 		row, err := table.Row(k)
 		require.NoError(t, err)
@@ -43,7 +49,7 @@ func TestTable(t *testing.T) {
 	}
 	for _, name := range []string{"gremlins", ""} {
 		_, err := table.Parse(name)
-		require.EqualError(t, err, fmt.Sprintf("fault: unknown kind of fault %q: want one of none, %s", name, kindNames))
+		require.ErrorContains(t, err, fmt.Sprintf("fault: unknown kind of fault %q: want one of none, k-lost, ", name))
 	}
 	_, err := json.Marshal(Fault{Kind: "gremlins"})
 	require.ErrorContains(t, err, "unknown kind of fault")

@@ -150,7 +150,7 @@ func TestFaultTable(t *testing.T) {
 		require.NotEmpty(t, Fault{Kind: k}.String())
 		require.NotEqual(t, k.String(), Fault{Kind: k}.String(), "what it does in words")
 	}
-	require.Len(t, seen, 38)
+	require.GreaterOrEqual(t, len(seen), 38)
 	require.ErrorIs(t, new(Kind).UnmarshalText([]byte("unlucky")), ErrNotHere)
 	text, err := json.Marshal(Fault{})
 	require.NoError(t, err)
