@@ -45,7 +45,7 @@ type Fault struct {
 type Side uint8
 
 const (
-	Neither Side = iota
+	neither Side = iota
 	A
 	B
 	Both
@@ -53,7 +53,7 @@ const (
 
 var sides = enum.Enum[Side]{Type: "Side", What: "operand", Prefix: "fault", Names: []string{"", "A", "B", "both"}}
 
-// String returns "A", "B", "both" or, for Neither, "".
+// String returns "A", "B", "both" or, for neither, "".
 func (s Side) String() string { return sides.String(s) }
 
 // MarshalText returns the name, and an error for an unknown side.

@@ -165,7 +165,15 @@ func (x *explainer) elements(v *vicinity) (value, tol []float64) {
 	for _, y := range v.LSE {
 		value = append(value, float64(y))
 	}
-	return value[:len(x.got)], append(v.out, v.lse...)[:len(x.got)]
+	return value, append(v.out, v.lse...)
+}
+
+// row returns the place among the rows of the one that element n is of.
+func (x *explainer) row(n int) int {
+	if row := n / max(x.p.Sizes().ValueDim, 1); row < len(x.o.Rows) {
+		return row
+	}
+	return n - x.sums
 }
 
 func (x *explainer) explain(ctx context.Context, m *model) (*Explanation, error) {
@@ -175,7 +183,7 @@ func (x *explainer) explain(ctx context.Context, m *model) (*Explanation, error)
 		return nil, err
 	}
 	value, tol := x.elements(v)
-	x.honest, x.wrong = value, make([]bool, len(value))
+	x.honest, x.wrong = value, make([]bool, len(x.got))
 	inRow := make([]int, len(x.o.Rows))
 	for n, g := range x.got {
 		if agrees(g, value[n], tol[n]) {
@@ -183,11 +191,7 @@ func (x *explainer) explain(ctx context.Context, m *model) (*Explanation, error)
 		}
 		x.wrong[n] = true
 		e.Wrong++
-		if row := n / max(m.s.ValueDim, 1); row < len(inRow) {
-			inRow[row]++
-		} else {
-			inRow[n-x.sums]++
-		}
+		inRow[x.row(n)]++
 	}
 	if e.Wrong == 0 {
 		return e, nil
@@ -263,16 +267,9 @@ func (x *explainer) compete(ctx context.Context, faults []Fault, anyCast bool) (
 		}
 		return c, fits, err
 	})
-	slices.SortStableFunc(fits, func(a, b *candidate) int {
-		switch {
-		case a.bits == b.bits:
-			return 0
-		case a.bits:
-			return -1
-		}
-		return 1
-	})
-	return fits, err
+	others := slices.Clone(fits)
+	fits = slices.DeleteFunc(fits, func(c *candidate) bool { return !c.bits })
+	return append(fits, slices.DeleteFunc(others, func(c *candidate) bool { return c.bits })...), err
 }
 
 // weigh returns how a fault fits all rows or, if not whole, the one that is wrong the most.
@@ -283,25 +280,24 @@ func (x *explainer) weigh(ctx context.Context, f Fault, whole, anyCast bool) (*c
 	if err != nil {
 		return nil, nil
 	}
-	o, first := x.o, 0
+	o := x.o
 	o.Progress = nil // it is told in faults
 	if !whole {
-		first = x.worst
-		o.Rows = o.Rows[first : first+1]
+		o.Rows = o.Rows[x.worst : x.worst+1]
 	}
 	v, err := m.near(ctx, o, anyCast)
 	if err != nil {
 		return nil, err
 	}
 	c := &candidate{fault: f, bits: true, anyCast: anyCast}
-	for n := range v.LSE {
-		at, dv := first+n, len(v.Out)/len(v.LSE)
-		for col := range dv {
-			x.count(c, at*dv+col, float64(v.Out[n*dv+col]), v.out[n*dv+col])
+	value, tol := x.elements(v)
+	at := 0
+	for n := range x.got {
+		if !whole && x.row(n) != x.worst {
+			continue
 		}
-		if x.sums > 0 {
-			x.count(c, x.sums+at, float64(v.LSE[n]), v.lse[n])
-		}
+		x.count(c, n, value[at], tol[at])
+		at++
 		if c.Missed > 0 || c.Contradicted > 0 {
 			return nil, nil
 		}
