@@ -45,7 +45,7 @@ func TestWrongKernel(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	lost := fault.Fault{Kind: fault.KLost, From: 256, To: 384}
+	lost := fault.Fault{Kind: "k-lost", From: 256, To: 384}
 	if v.Pass || len(v.Explanation.Findings) == 0 || v.Explanation.Findings[0].Fault != lost {
 		t.Errorf("block 2 of K was left out, and it says: %v", v.Explanation)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/gemm"
 	"github.com/octavo-fp8/octavo/internal/enum"
+	"github.com/octavo-fp8/octavo/internal/halves"
 	"github.com/octavo-fp8/octavo/internal/memory"
 	"github.com/octavo-fp8/octavo/internal/meter"
 	"github.com/octavo-fp8/octavo/oracle"
@@ -186,7 +187,7 @@ func Run[T gemm.Output](ctx context.Context, p fault.Product, test Test, o Optio
 	}
 	faults := o.Faults
 	if faults == nil {
-		faults = Faults[T](p)
+		faults = Faults(typeOf[T](), p)
 	}
 	if r.Faults, err = s.try(ctx, p, faults, o, "faults"); err != nil {
 		return nil, err
@@ -345,15 +346,15 @@ func (s *subject[T]) distance(ctx context.Context, c []T, o Options) (Distance, 
 	}
 	var all sums
 	for i, x := range c {
-		v := widen(x)
-		if math.Float32bits(v) != math.Float32bits(widen(s.honest[i])) {
+		v := halves.Value(x)
+		if math.Float32bits(v) != math.Float32bits(halves.Value(s.honest[i])) {
 			d.Different++
 		}
 		if w := s.right[i]; w == w && !math.IsInf(w, 0) { // of elements that have a size
 			all.add(float64(v), w)
 		}
 	}
-	d.RelativeL2 = oracle.Number(all.measure(RelativeL2))
+	d.RelativeL2 = oracle.Number(all.relativeL2())
 	return d, nil
 }
 
@@ -364,7 +365,7 @@ func (s *subject[T]) referenceDistance() Distance {
 	for i, v := range s.reference {
 		w := s.right[i]
 		all.add(v, w)
-		if v != float64(widen(s.honest[i])) && (v == v || w == w) {
+		if v != float64(halves.Value(s.honest[i])) && (v == v || w == w) {
 			d.Different++
 		}
 		e, limit := math.Abs(v-w), 0.0
@@ -382,7 +383,7 @@ func (s *subject[T]) referenceDistance() Distance {
 			d.Worst = at.Worst
 		}
 	}
-	d.RelativeL2 = oracle.Number(all.measure(RelativeL2))
+	d.RelativeL2 = oracle.Number(all.relativeL2())
 	return d
 }
 

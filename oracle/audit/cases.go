@@ -74,7 +74,7 @@ func (c *Case) Run(ctx context.Context, o Options) (*Report, error) {
 		return nil, fmt.Errorf("audit: %s: %w", c.Name, err)
 	}
 	all := append(slices.Clone(c.faults), o.Faults...)
-	for _, f := range FaultsOf(c.Type, p) {
+	for _, f := range Faults(c.Type, p) {
 		if !slices.Contains(all, f) {
 			all = append(all, f)
 		}

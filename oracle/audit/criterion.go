@@ -41,8 +41,29 @@ const (
 	CalcDiff
 )
 
-var measures = enum.Enum[Measure]{Type: "Measure", What: "measure", Prefix: "audit",
-	Names: []string{"close", "mean-error", "relative-mean", "relative-l2", "relative-max", "cosine-distance", "calc-diff"}}
+// measureTable has the names of measures, how they are written and, but for Close, what
+// they are of sums.
+var measureTable = [...]struct {
+	name, text string
+	of         func(s *sums) float64
+}{
+	Close:          {name: "close"},
+	MeanError:      {"mean-error", "mean |got - want|", func(s *sums) float64 { return over(s.errors, float64(s.n)) }},
+	RelativeMean:   {"relative-mean", "sum |got - want| / sum |want|", func(s *sums) float64 { return over(s.errors, s.wants) }},
+	RelativeL2:     {"relative-l2", "‖got - want‖ / ‖want‖", (*sums).relativeL2},
+	RelativeMax:    {"relative-max", "max |got - want| / max |want|", func(s *sums) float64 { return over(s.maxError, s.maxWanted) }},
+	CosineDistance: {"cosine-distance", "1 - cosine", (*sums).cosineDistance},
+	CalcDiff:       {"calc-diff", "calc_diff", func(s *sums) float64 { return over(s.got2+s.want2-float64(2*s.dot), s.got2+s.want2) }},
+}
+
+var measures = enum.Enum[Measure]{Type: "Measure", What: "measure", Prefix: "audit", Names: measureNames()}
+
+func measureNames() (names []string) {
+	for _, m := range measureTable {
+		names = append(names, m.name)
+	}
+	return names
+}
 
 // String returns a name such as "relative-l2".
 func (m Measure) String() string { return measures.String(m) }
@@ -98,7 +119,7 @@ func AssertAllClose() Criterion { return Criterion{Rtol: 1e-7, EqualNaN: true} }
 // String returns the condition, such as "|got - want| <= 0.1 + 0.01·|want|".
 func (c Criterion) String() string {
 	if c.Measure != Close {
-		return fmt.Sprintf("%s <= %s", measureNames[c.Measure], short(c.Limit))
+		return fmt.Sprintf("%s <= %s", measureTable[c.Measure].text, short(c.Limit))
 	}
 	var s string
 	switch {
@@ -114,9 +135,6 @@ func (c Criterion) String() string {
 	}
 	return s
 }
-
-var measureNames = [...]string{"", "mean |got - want|", "sum |got - want| / sum |want|", "‖got - want‖ / ‖want‖",
-	"max |got - want| / max |want|", "1 - cosine", "calc_diff"}
 
 func short(v float64) string { return strconv.FormatFloat(v, 'g', 6, 64) }
 
@@ -185,28 +203,15 @@ func over(x, y float64) float64 {
 	return x / y
 }
 
-// measure returns what a criterion other than Close measures.
-func (s *sums) measure(m Measure) float64 {
-	switch m {
-	case MeanError:
-		return over(s.errors, float64(s.n))
-	case RelativeMean:
-		return over(s.errors, s.wants)
-	case RelativeL2:
-		return math.Sqrt(over(s.errors2, s.want2))
-	case RelativeMax:
-		return over(s.maxError, s.maxWanted)
-	case CosineDistance:
-		if s.got2 == 0 || s.want2 == 0 {
-			return 1
-		}
-		// The root of a square is exact, so that the cosine of equal numbers is 1. Squares of
-		// float32 numbers are far from the ends of float64.
-		return larger(0, 1-s.dot/math.Sqrt(s.got2*s.want2))
-	case CalcDiff:
-		return over(s.got2+s.want2-float64(2*s.dot), s.got2+s.want2)
+func (s *sums) relativeL2() float64 { return math.Sqrt(over(s.errors2, s.want2)) }
+
+func (s *sums) cosineDistance() float64 {
+	if s.got2 == 0 || s.want2 == 0 {
+		return 1
 	}
-	return 0
+	// The root of a square is exact, so that the cosine of equal numbers is 1. Squares of
+	// float32 numbers are far from the ends of float64.
+	return larger(0, 1-s.dot/math.Sqrt(s.got2*s.want2))
 }
 
 // far counts elements that are not close.
@@ -241,12 +246,11 @@ func apply(criteria []Criterion, got, want []float64) (values []Value, pass bool
 	pass = true
 	for i := range criteria {
 		c := &criteria[i]
-		v, limit := s.measure(c.Measure), c.Limit
-		if c.Measure == Close {
-			v, limit = over(float64(c.far(got, want)), float64(len(got))), 0
-			if c.Within != 0 {
-				limit = 1 - c.Within
-			}
+		v, limit := 0.0, c.Limit
+		if c.Measure != Close {
+			v = measureTable[c.Measure].of(&s)
+		} else if v, limit = over(float64(c.far(got, want)), float64(len(got))), 0; c.Within != 0 {
+			limit = 1 - c.Within
 		}
 		ok := v <= limit || v != v && c.NaNPasses
 		if len(got) == 0 {

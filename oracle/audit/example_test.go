@@ -15,7 +15,7 @@ import (
 func ExampleRun() {
 	a, b := power.Operands(16, 16, 128, fp8.E4M3, tensor.Block{Rows: 1, Cols: 32}, 1)
 	test := audit.Test{Criteria: []audit.Criterion{{Rtol: 1e-2, Atol: 1e-1}}}
-	zeros := fault.Fault{Kind: fault.Unwritten}
+	zeros := fault.Fault{Kind: "unwritten"}
 	r, err := audit.Run[float32](context.Background(), fault.Product{A: a, B: b}, test, audit.Options{Faults: []fault.Fault{zeros}})
 	if err != nil {
 		fmt.Println(err)

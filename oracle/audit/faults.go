@@ -3,19 +3,16 @@ package audit
 import (
 	"slices"
 
-	"github.com/x448/float16"
-
-	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/gemm"
 	"github.com/octavo-fp8/octavo/oracle/fault"
 )
 
-// Faults lists what Run tries: all that product p could have, whole, the product left out
+// Faults lists what Run tries for a C of type t: all that product p could have, whole, the product left out
 // altogether so that only bias and old C remain, all elements too large or too small by
 // one in a hundred, and what is not written in one element, one row, one column and one
 // tile of C. It returns nil for operands that make no product.
-func Faults[T gemm.Output](p fault.Product) []fault.Fault {
-	all := fault.All[T](p)
+func Faults(t fault.Type, p fault.Product) []fault.Fault {
+	all := fault.All(t, p)
 	size, err := gemm.CheckOperands(p.A, p.B)
 	if err != nil || len(all) == 0 {
 		return nil
@@ -25,9 +22,9 @@ func Faults[T gemm.Output](p fault.Product) []fault.Fault {
 			all = append(all, f)
 		}
 	}
-	add(fault.Fault{Kind: fault.KLost, To: size.K})
+	add(fault.Fault{Kind: "k-lost", To: size.K})
 	for _, factor := range []float64{0.5, 0.99, 1.01, 2, -1} {
-		add(fault.Fault{Kind: fault.Scaled, Factor: factor})
+		add(fault.Fault{Kind: "scaled", Factor: factor})
 	}
 	i, j := size.M/2, size.N/2
 	regions := []fault.Region{
@@ -39,21 +36,10 @@ func Faults[T gemm.Output](p fault.Product) []fault.Fault {
 		regions = append(regions, fault.Region{ToRow: tileSide, ToCol: tileSide})
 	}
 	for _, where := range regions {
-		add(fault.Fault{Kind: fault.Unwritten, Where: where})
+		add(fault.Fault{Kind: "unwritten", Where: where})
 	}
 	return all
 }
 
 // tileSide is the side of the tile that is not written.
 const tileSide = 16
-
-// FaultsOf is [Faults] for a type of C that is known when the program runs.
-func FaultsOf(t fault.Type, p fault.Product) []fault.Fault {
-	switch t {
-	case fault.BFloat16:
-		return Faults[fp8.BFloat16](p)
-	case fault.Float16:
-		return Faults[float16.Float16](p)
-	}
-	return Faults[float32](p)
-}

@@ -11,13 +11,13 @@ import (
 // FuzzFault puts faults of any parameters into a product, as a command line may name them.
 func FuzzFault(f *testing.F) {
 	p := exactProduct(12, 9, 40)
-	for _, wrong := range Faults[float32](p) {
+	for _, wrong := range Faults(fault.Float32, p) {
 		text, err := json.Marshal(wrong)
 		if err != nil {
 			f.Fatal(err)
 		}
 		f.Add(text)
-		wrong.By, wrong.Of = 0, fault.Neither
+		wrong.By, wrong.Of = 0, 0
 		if text, err = json.Marshal(wrong); err != nil {
 			f.Fatal(err)
 		}

@@ -3,9 +3,9 @@ package audit
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"github.com/octavo-fp8/octavo/gemm"
+	"github.com/octavo-fp8/octavo/internal/halves"
 	"github.com/octavo-fp8/octavo/internal/meter"
 	"github.com/octavo-fp8/octavo/internal/parallel"
 	"github.com/octavo-fp8/octavo/oracle"
@@ -127,11 +127,8 @@ type addition struct {
 	// block is how many products share scales, by which their sum is multiplied; 0: x and
 	// y are scaled already.
 	block     int
-	backwards bool
+	backwards bool // the last product comes first
 }
-
-// together is how many columns are summed at once.
-const together = 8
 
 // loop computes the product as s says, with bias and old C.
 func loop[T gemm.Output](ctx context.Context, c []T, p fault.Product, s addition, workers int) error {
@@ -139,94 +136,54 @@ func loop[T gemm.Output](ctx context.Context, c []T, p fault.Product, s addition
 	if err != nil {
 		return err
 	}
-	if s.backwards {
-		reverse(s.x, size.K)
-		reverse(s.y, size.K)
-	}
 	parallel.For(size.M, 1, workers, func(lo, hi int) {
-		var row []float32
 		for i := lo; i < hi && meter.Err(ctx) == nil; i++ {
-			row = s.row(row[:0], i, size, p)
-			for j := range row {
+			for j := range size.N {
+				v := s.element(i, j, size.K, p)
 				if p.Bias != nil {
-					row[j] += p.Bias[j]
+					v += p.Bias[j]
 				}
 				if p.Old != nil {
-					row[j] += p.Old[i*size.N+j]
+					v += p.Old[i*size.N+j]
 				}
+				c[i*size.N+j] = halves.Round[T](v)
 			}
-			narrow(c[i*size.N:(i+1)*size.N], row)
 		}
 	})
 	return meter.Err(ctx)
 }
 
-// reverse reverses each row of k columns.
-func reverse(x []float32, k int) {
-	for i := 0; k > 0 && i < len(x); i += k {
-		slices.Reverse(x[i : i+k])
+// element returns the sum of k products of row i of x and row j of y.
+func (s *addition) element(i, j, k int, p fault.Product) (total float32) {
+	x, y := s.x[i*k:(i+1)*k], s.y[j*k:(j+1)*k]
+	if s.block == 0 {
+		return dot(x, y, s.backwards)
 	}
+	blocks := (k + s.block - 1) / s.block
+	for q := range blocks {
+		if s.backwards {
+			q = blocks - 1 - q
+		}
+		lo, hi := q*s.block, min((q+1)*s.block, k)
+		total += float32(float32(dot(x[lo:hi], y[lo:hi], s.backwards)*p.A.Scale(i, lo)) * p.B.Scale(j, lo))
+	}
+	if !p.A.Outer.None() || !p.B.Outer.None() {
+		total *= p.A.Outer.Factor(i) * p.B.Outer.Factor(j)
+	}
+	return total
 }
 
-// row appends the sums of a row of C.
-func (s *addition) row(dst []float32, i int, size gemm.Size, p fault.Product) []float32 {
-	x := s.x[i*size.K : (i+1)*size.K]
-	for j := 0; j < size.N; j += together {
-		n := min(together, size.N-j)
-		var y [together][]float32
-		for q := range y {
-			at := j + min(q, n-1)
-			y[q] = s.y[at*size.K : (at+1)*size.K]
+// dot adds the products of x and y one after the other.
+func dot(x, y []float32, backwards bool) (sum float32) {
+	y = y[:len(x)]
+	if backwards {
+		for k := len(x) - 1; k >= 0; k-- {
+			sum += float32(x[k] * y[k])
 		}
-		var total [together]float32
-		block := s.block
-		if block == 0 {
-			block = max(size.K, 1)
-		}
-		blocks := (size.K + block - 1) / block
-		for q := range blocks {
-			at := q * block
-			if s.backwards {
-				at = (blocks - 1 - q) * block
-			}
-			lo, hi := at, min(at+block, size.K)
-			if s.backwards { // x and y are reversed
-				lo, hi = size.K-hi, size.K-lo
-			}
-			sum := dots(x[lo:hi], &y, lo)
-			for q := range n {
-				if s.block == 0 {
-					total[q] = sum[q]
-					continue
-				}
-				total[q] += float32(float32(sum[q]*p.A.Scale(i, at)) * p.B.Scale(j+q, at))
-			}
-		}
-		if s.block > 0 && (!p.A.Outer.None() || !p.B.Outer.None()) {
-			for q := range n {
-				total[q] *= p.A.Outer.Factor(i) * p.B.Outer.Factor(j+q)
-			}
-		}
-		dst = append(dst, total[:n]...)
+		return sum
 	}
-	return dst
-}
-
-// dots sums the products of x with each of y from lo on.
-func dots(x []float32, y *[together][]float32, lo int) (sum [together]float32) {
-	n := len(x)
-	y0, y1, y2, y3 := y[0][lo:][:n], y[1][lo:][:n], y[2][lo:][:n], y[3][lo:][:n]
-	y4, y5, y6, y7 := y[4][lo:][:n], y[5][lo:][:n], y[6][lo:][:n], y[7][lo:][:n]
-	var s0, s1, s2, s3, s4, s5, s6, s7 float32
 	for k, v := range x {
-		s0 += float32(v * y0[k])
-		s1 += float32(v * y1[k])
-		s2 += float32(v * y2[k])
-		s3 += float32(v * y3[k])
-		s4 += float32(v * y4[k])
-		s5 += float32(v * y5[k])
-		s6 += float32(v * y6[k])
-		s7 += float32(v * y7[k])
+		sum += float32(v * y[k])
 	}
-	return [together]float32{s0, s1, s2, s3, s4, s5, s6, s7}
+	return sum
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/gemm"
+	"github.com/octavo-fp8/octavo/internal/halves"
 	"github.com/octavo-fp8/octavo/oracle/fault"
 )
 
@@ -54,13 +55,13 @@ func testProposal[T gemm.Output](t *testing.T) {
 			require.True(t, v != v || float64(float32(v)) == v, "%v has more than 24 bits", v)
 		}
 		c := make([]T, len(right))
-		for _, f := range Faults[T](p) {
+		for _, f := range Faults(typeOf[T](), p) {
 			if fault.Inject(t.Context(), c, f, q, fault.Options{}) != nil {
 				continue // its operands cannot have the fault
 			}
 			changed := false
 			for j := range c {
-				g, w := widen(c[j]), widen(right[j])
+				g, w := halves.Value(c[j]), halves.Value(right[j])
 				changed = changed || math.Float32bits(g) != math.Float32bits(w) && !(g != g && w != w)
 			}
 			if changed {
@@ -79,13 +80,13 @@ func flatByHand[T gemm.Output](t *testing.T, p fault.Product, atol float64) (n i
 	require.NoError(t, exact(t.Context(), want, p, 1))
 	bound, err := bounds[T](t.Context(), p, 1)
 	require.NoError(t, err)
-	for _, f := range Faults[T](p) {
+	for _, f := range Faults(typeOf[T](), p) {
 		if fault.Inject(t.Context(), c, f, p, fault.Options{}) != nil {
 			continue
 		}
 		outside, far := false, false
 		for i := range c {
-			e := math.Abs(float64(widen(c[i])) - float64(widen(want[i])))
+			e := math.Abs(float64(halves.Value(c[i])) - float64(halves.Value(want[i])))
 			outside = outside || !(e <= bound[i])
 			far = far || !(e <= atol)
 		}

@@ -11,12 +11,6 @@ var tileSizes = []int{16, 32, 64, 128, 256}
 // mostRanges is the number of tiles along K, of one size, up to which each is tried.
 const mostRanges = 1024
 
-func textOfK(what string) func(Fault) string {
-	return func(f Fault) string {
-		return fmt.Sprintf("products %s of K are %s", span(f.From, f.To), what)
-	}
-}
-
 func span(from, to int) string {
 	if to == from+1 {
 		return fmt.Sprint(from)
@@ -24,9 +18,9 @@ func span(from, to int) string {
 	return fmt.Sprintf("%d to %d", from, to-1)
 }
 
-// ranges lists blocks of K that share scales, and then tiles of the usual sizes; each
+// listRanges lists blocks of K that share scales, and then tiles of the usual sizes; each
 // once. If few, only the first, one in the middle and the last block.
-func (p *problem) ranges(few bool) (all []Fault) {
+func listRanges(p *problem, few bool) (all []Fault) {
 	seen := map[[2]int]bool{}
 	add := func(size int) {
 		for from := 0; from < p.k; from += size {
@@ -52,16 +46,6 @@ func (p *problem) ranges(few bool) (all []Fault) {
 		return []Fault{all[0], all[len(all)/2], all[len(all)-1]}
 	}
 	return all
-}
-
-func listRanges(k Kind) func(*problem, bool) []Fault {
-	return func(p *problem, few bool) []Fault {
-		all := p.ranges(few)
-		for i := range all {
-			all[i].Kind = k
-		}
-		return all
-	}
 }
 
 func checkRange(f Fault, p *problem) error {
@@ -92,7 +76,7 @@ func applyDoubled(f Fault, p *problem, c *change) error {
 	// What is read again is put behind the end of K, in whole blocks.
 	lo, hi := f.From/p.block*p.block, min(roundUp(f.To, p.block), p.k)
 	end := roundUp(p.k, p.block)
-	for _, o := range []*operand{&c.a, &c.b} {
+	for _, o := range c.operands(Both) {
 		was := *o
 		o.width, o.k = p.block, end+hi-lo
 		o.codes = func(dst []byte, i int) {
@@ -111,23 +95,9 @@ func applyDoubled(f Fault, p *problem, c *change) error {
 	return nil
 }
 
-func textOfOtherScale(f Fault) string {
-	return fmt.Sprintf("products %s of K have a scale of %s that is %s", span(f.From, f.To), f.Of.words(), further(f.By, "block"))
-}
-
-func further(by int, what string) string {
-	if by < 0 {
-		return fmt.Sprintf("%s too early", plural(-by, what))
-	}
-	return fmt.Sprintf("%s too far", plural(by, what))
-}
-
 func listOtherScales(p *problem, few bool) (all []Fault) {
 	for _, s := range p.sidesAlike() {
-		o := &p.a
-		if s == B {
-			o = &p.b
-		}
+		o := p.operand(s)
 		if o.blocks() > mostRanges {
 			continue
 		}
@@ -137,7 +107,7 @@ func listOtherScales(p *problem, few bool) (all []Fault) {
 			}
 			for _, by := range []int{-1, 1, -q} {
 				if by != 0 && q+by >= 0 && q+by < o.blocks() && (by != -q || q > 1) {
-					all = append(all, Fault{Kind: KOtherScale, Of: s, From: q * o.width, To: min((q+1)*o.width, p.k), By: by})
+					all = append(all, Fault{Of: s, From: q * o.width, To: min((q+1)*o.width, p.k), By: by})
 				}
 			}
 		}
@@ -149,8 +119,7 @@ func applyOtherScale(f Fault, p *problem, c *change) error {
 	if err := checkRange(f, p); err != nil {
 		return err
 	}
-	for _, side := range f.Of.each() {
-		o := c.operand(side)
+	for _, o := range c.operands(f.Of) {
 		was := *o
 		if q := f.From/o.width + f.By; q < 0 || (f.To-1)/o.width+f.By >= o.blocks() {
 			return notHere("there is no block %d of K", q)
@@ -189,8 +158,7 @@ func applyFactor(f Fault, p *problem, c *change) error {
 	if f.Of == Both {
 		c.extra = f.Factor*f.Factor - 1
 	}
-	for _, side := range f.Of.each() {
-		o := c.operand(side)
+	for side, o := range c.operands(f.Of) {
 		was := *o
 		if f.From%o.width != 0 || f.To%o.width != 0 && f.To != p.k {
 			return notHere("products %d to %d have no scales of %v of their own", f.From, f.To, side)
@@ -220,7 +188,7 @@ func listTails(p *problem, few bool) (all []Fault) {
 	add := func(n int) {
 		if !seen[n] && n < p.k {
 			seen[n] = true
-			all = append(all, Fault{Kind: KTailLost, By: n})
+			all = append(all, Fault{By: n})
 		}
 	}
 	add(1)
@@ -238,18 +206,6 @@ func applyTail(f Fault, p *problem, c *change) error {
 	return applyLost(f, p, c)
 }
 
-// listRagged lists sizes of which K is no multiple.
-func listRagged(k Kind) func(*problem, bool) []Fault {
-	return func(p *problem, _ bool) (all []Fault) {
-		for _, size := range tileSizes {
-			if p.k%size != 0 && (k != KTailTwice || p.k > size) {
-				all = append(all, Fault{Kind: k, By: size})
-			}
-		}
-		return all
-	}
-}
-
 func applyTailTwice(f Fault, p *problem, c *change) error {
 	if f.By <= 0 || p.k%f.By == 0 || f.By >= p.k {
 		return notHere("a tail of tiles of %d products", f.By)
@@ -262,7 +218,7 @@ func applyUnmasked(f Fault, p *problem, c *change) error {
 	if f.By <= 0 || p.k%f.By == 0 {
 		return notHere("a tail of tiles of %d products", f.By)
 	}
-	for _, o := range []*operand{&c.a, &c.b} {
+	for _, o := range c.operands(Both) {
 		was := *o
 		o.k = roundUp(p.k, f.By)
 		if was.width >= was.k {

@@ -36,19 +36,11 @@ func (p *problem) suits(m oracle.Model) bool {
 	}
 	switch m.Unit {
 	case oracle.Scaled:
-		return p.gridA.powers() && p.gridB.powers() && (p.block >= p.k || p.block%m.K == 0)
+		return p.a.grid.powers() && p.b.grid.powers() && (p.block >= p.k || p.block%m.K == 0)
 	case oracle.Grouped:
 		return p.A.ScaleFormat == p.B.ScaleFormat && p.A.ScaleFormat.Encoded() && (p.block >= p.k || p.block%16 == 0)
 	}
 	return true
-}
-
-func textOfUnpromoted(f Fault) string {
-	return fmt.Sprintf("products are summed as %s sums them, without promotion to float32", f.Model)
-}
-
-func textOfPromotion(f Fault) string {
-	return fmt.Sprintf("products are summed as %s sums them, promoted to float32 after every %d", f.Model, f.By)
 }
 
 func listUnpromoted(p *problem, few bool) (all []Fault) {
@@ -56,7 +48,7 @@ func listUnpromoted(p *problem, few bool) (all []Fault) {
 		if few && m.Keep >= 23 && len(all) > 0 {
 			continue
 		}
-		all = append(all, Fault{Kind: Unpromoted, Model: m.Name})
+		all = append(all, Fault{Model: m.Name})
 	}
 	return all
 }
@@ -68,7 +60,7 @@ func listPromotions(p *problem, few bool) (all []Fault) {
 		}
 		for _, n := range []int{32, 64, 128, 256, 512, 1024} {
 			if n < p.k && n%m.K == 0 && (!few || n == 2*p.Kernel.Promote) {
-				all = append(all, Fault{Kind: OtherPromotion, Model: m.Name, By: n})
+				all = append(all, Fault{Model: m.Name, By: n})
 			}
 		}
 	}
@@ -91,16 +83,12 @@ func listOtherModels(p *problem, few bool) (all []Fault) {
 		if m.Name == p.Kernel.Model.Name || !p.suits(m) {
 			continue
 		}
-		all = append(all, Fault{Kind: OtherModel, Model: m.Name, By: p.Kernel.Promote})
+		all = append(all, Fault{Model: m.Name, By: p.Kernel.Promote})
 		if p.Kernel.Promote > 0 && !few {
-			all = append(all, Fault{Kind: OtherModel, Model: m.Name})
+			all = append(all, Fault{Model: m.Name})
 		}
 	}
 	return all
-}
-
-func textOfOrder(f Fault) string {
-	return fmt.Sprintf("scales are applied in another order: %v", f.Scales)
 }
 
 func listOrders(p *problem, _ bool) (all []Fault) {
@@ -108,32 +96,35 @@ func listOrders(p *problem, _ bool) (all []Fault) {
 		return nil
 	}
 	for _, order := range []oracle.ScaleOrder{oracle.ProductThenFMA, oracle.AThenB, oracle.BThenA} {
-		all = append(all, Fault{Kind: OtherScaleOrder, Model: p.Kernel.Model.Name, By: p.Kernel.Promote, Scales: order})
+		all = append(all, Fault{Model: p.Kernel.Model.Name, By: p.Kernel.Promote, Scales: order})
 	}
 	return all
 }
 
-// applyKernel has products summed by another kernel.
-func applyKernel(f Fault, p *problem, c *change) error {
-	for _, m := range append(slices.Clone(knownModels), p.Kernel.Model) {
-		if m.Name != f.Model || m == (oracle.Model{}) {
-			continue
+// applyKernel has products summed by another kernel, in the order of f.Scales where
+// ordered says so.
+func applyKernel(ordered bool) func(f Fault, p *problem, c *change) error {
+	return func(f Fault, p *problem, c *change) error {
+		for _, m := range append(slices.Clone(knownModels), p.Kernel.Model) {
+			if m.Name != f.Model || m == (oracle.Model{}) {
+				continue
+			}
+			c.kernel = oracle.Kernel{Model: m, Promote: f.By, Scales: p.Kernel.Scales}
+			if ordered {
+				c.kernel.Scales = f.Scales
+			}
+			c.exact = true
+			was := p.Kernel
+			if p.hasModel() && was.Scales == oracle.AnyOrder {
+				was.Scales = oracle.AThenB // which it is taken for
+			}
+			if now := c.kernel; now == p.Kernel || now == was {
+				return notHere("%s is what was demanded", m.Name)
+			}
+			return nil
 		}
-		c.kernel = oracle.Kernel{Model: m, Promote: f.By, Scales: p.Kernel.Scales}
-		if f.Kind == OtherScaleOrder {
-			c.kernel.Scales = f.Scales
-		}
-		c.exact = true
-		was := p.Kernel
-		if p.hasModel() && was.Scales == oracle.AnyOrder {
-			was.Scales = oracle.AThenB // which it is taken for
-		}
-		if now := c.kernel; now == p.Kernel || now == was {
-			return notHere("%s is what was demanded", m.Name)
-		}
-		return nil
+		return notHere("there is no model %q", f.Model)
 	}
-	return notHere("there is no model %q", f.Model)
 }
 
 // applyFloat32 leaves the product as it is, in package gemm's order: any is as good.
@@ -160,46 +151,52 @@ func textOfNarrow(what string) func(Fault) string {
 	}
 }
 
-func listNarrow(k Kind) func(*problem, bool) []Fault {
+// listNarrow lists sums in float16 and bfloat16: of blocks or, if they are scaled before, of
+// all of K.
+func listNarrow(scaled bool) func(*problem, bool) []Fault {
 	return func(p *problem, few bool) (all []Fault) {
+		least := p.k // rounded once, after scales were applied, it would be the result
+		if !scaled {
+			least = 2 * min(p.k, p.block)
+		}
 		for _, t := range []Type{Float16, BFloat16} {
 			for _, n := range []int{1, 16, 32, 64, 128, 256} {
-				least := p.k // rounded once, after scales were applied, it would be the result
-				if k == NarrowSums {
-					least = 2 * min(p.k, p.block)
-				}
 				if n < least && n < 2*p.block && (!few || n == 32) {
-					all = append(all, Fault{Kind: k, Type: t, By: n})
+					all = append(all, Fault{Type: t, By: n})
 				}
 			}
-			if k == NarrowSums && t == Float16 && !few {
-				for _, m := range knownModels {
-					all = append(all, Fault{Kind: k, Type: t, Model: m.Name})
+			if scaled || few {
+				continue
+			}
+			for _, m := range knownModels {
+				if t == Float16 {
+					all = append(all, Fault{Type: t, Model: m.Name})
 				}
 			}
-			if k == NarrowSums && !few {
-				all = append(all, Fault{Kind: k, Type: t})
-			}
+			all = append(all, Fault{Type: t})
 		}
 		return all
 	}
 }
 
-func applyNarrow(f Fault, p *problem, c *change) error {
-	switch {
-	case f.By < 0 || f.Type != Float16 && f.Type != BFloat16:
-		return notHere("sums in %v, rounded after %d products", f.Type, f.By)
-	case f.Model != "":
-		return applyFloat16(f, p, c)
-	case f.By > 0:
-		c.dot, c.exact = narrowDot(f.Type, f.By, f.Kind == NarrowTotals), true
-	case !p.explaining || p.block < p.k || p.Bias != nil || p.Old != nil || p.out != Float32:
-		// With one pair of scales, and nothing added, sums can be recognized by their bits.
-		return notHere("sums in %v, in some order", f.Type)
-	default:
-		c.rounded, c.unordered = f.Type, true
+// applyNarrow keeps sums in a narrower type: of blocks or, if scaled, those that are scaled.
+func applyNarrow(scaled bool) func(f Fault, p *problem, c *change) error {
+	return func(f Fault, p *problem, c *change) error {
+		switch {
+		case f.By < 0 || f.Type != Float16 && f.Type != BFloat16:
+			return notHere("sums in %v, rounded after %d products", f.Type, f.By)
+		case f.Model != "":
+			return applyFloat16(f, p, c)
+		case f.By > 0:
+			c.dot, c.exact = narrowDot(f.Type, f.By, scaled), true
+		case !p.explaining || p.block < p.k || p.Bias != nil || p.Old != nil || p.out != Float32:
+			// With one pair of scales, and nothing added, sums can be recognized by their bits.
+			return notHere("sums in %v, in some order", f.Type)
+		default:
+			c.rounded, c.unordered = f.Type, true
+		}
+		return nil
 	}
-	return nil
 }
 
 // applyFloat16 sums as a model does with results of float16.
@@ -210,12 +207,10 @@ func applyFloat16(f Fault, p *problem, c *change) error {
 		}
 		c.exact = true
 		c.dot = func(c *change, i, j int) (total float32) {
-			x, y := c.a.t.Row(i), c.b.t.Row(j)
-			for lo := 0; lo < p.k; lo += p.block {
-				hi := min(lo+p.block, p.k)
-				sum := m.DotFloat16(x[lo:hi], y[lo:hi], p.A.Format, p.B.Format, 0).Float32()
-				total += float32(float32(sum*c.a.rightScale(i, lo/c.a.width)) * c.b.rightScale(j, lo/c.b.width))
-			}
+			eachBlock(&c.a, &c.b, i, j, new(scratch), func(x, y []byte, sa, sb float32) {
+				sum := m.DotFloat16(x, y, p.A.Format, p.B.Format, 0).Float32()
+				total += float32(float32(sum*sa) * sb)
+			})
 			return c.underOuter(total, i, j)
 		}
 		return nil

@@ -21,15 +21,15 @@ func TestBits(t *testing.T) {
 			p := Product{A: operandOf("a", 24, 1026, block, kind, 3), B: operandOf("b", 32, 1026, block, kind, 4), Kernel: kernel, Bits: true}
 			got, narrow := make([]float32, 24*32), make([]fp8.BFloat16, 24*32)
 			faults := []Fault{
-				{Kind: KTailLost, By: 1}, {Kind: KTailLost, By: 2}, {Kind: CodesFlushed, Of: A}, {Kind: CodesFlushed, Of: B},
-				{Kind: ScalesRounded, Of: A, Type: BFloat16}, {Kind: Rounded, Type: Float16}, {Kind: Rounded, Type: BFloat16},
-				{Kind: Truncated, Type: BFloat16},
+				{Kind: "k-tail-lost", By: 1}, {Kind: "k-tail-lost", By: 2}, {Kind: "codes-flushed", Of: A}, {Kind: "codes-flushed", Of: B},
+				{Kind: "scales-rounded", Of: A, Type: BFloat16}, {Kind: "rounded", Type: Float16}, {Kind: "rounded", Type: BFloat16},
+				{Kind: "truncated", Type: BFloat16},
 			}
 			if kernel != (oracle.Kernel{}) {
-				faults = append(faults, Fault{Kind: Unpromoted, Model: "hopper-wgmma"}, Fault{Kind: OtherPromotion, Model: "hopper-wgmma", By: 256},
-					Fault{Kind: OtherModel, Model: "ada-mma", By: 128}, Fault{Kind: OtherScaleOrder, Model: "hopper-wgmma", By: 128, Scales: oracle.BThenA}, Fault{Kind: Float32Sums})
+				faults = append(faults, Fault{Kind: "unpromoted", Model: "hopper-wgmma"}, Fault{Kind: "other-promotion", Model: "hopper-wgmma", By: 256},
+					Fault{Kind: "other-model", Model: "ada-mma", By: 128}, Fault{Kind: "other-scale-order", Model: "hopper-wgmma", By: 128, Scales: oracle.BThenA}, Fault{Kind: "float32-sums"})
 			} else {
-				faults = append(faults, Fault{Kind: Unpromoted, Model: "hopper-mma"}, Fault{Kind: Unpromoted, Model: "hopper-wgmma"})
+				faults = append(faults, Fault{Kind: "unpromoted", Model: "hopper-mma"}, Fault{Kind: "unpromoted", Model: "hopper-wgmma"})
 			}
 			for _, f := range faults {
 				require.NoError(t, Inject(t.Context(), got, f, p, Options{}), f)
@@ -39,7 +39,7 @@ func TestBits(t *testing.T) {
 					t.Errorf("%s, %v: %v: %d wrong: %v", kind.name, kernel.Model, f, e.Wrong, e)
 				}
 			}
-			for _, f := range []Fault{{Kind: Rounded, Type: Float16}, {Kind: Truncated, Type: BFloat16}} {
+			for _, f := range []Fault{{Kind: "rounded", Type: Float16}, {Kind: "truncated", Type: BFloat16}} {
 				require.NoError(t, Inject(t.Context(), narrow, f, p, Options{}), f)
 				e, err := Explain(t.Context(), narrow, p, Options{})
 				require.NoError(t, err)
@@ -70,7 +70,7 @@ func TestNarrowSums(t *testing.T) {
 			}
 			e, err := Explain(t.Context(), got, p, Options{})
 			require.NoError(t, err)
-			require.True(t, e.has(Fault{Kind: NarrowSums, Type: to}), "%s: %v", kind.name, e)
+			require.True(t, e.has(Fault{Kind: "narrow-sums", Type: to}), "%s: %v", kind.name, e)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package fault
 
 import (
+	"iter"
 	"math"
 
 	"github.com/x448/float16"
@@ -41,7 +42,8 @@ type change struct {
 
 // newChange returns the change that fault f makes.
 func newChange(p *problem, f Fault) (*change, error) {
-	if err := kinds.Check(f.Kind); err != nil {
+	row, err := table.Row(f.Kind)
+	if err != nil {
 		return nil, err
 	}
 	c := &change{p: p, a: p.a, b: p.b, kernel: p.Kernel, factor: 1, bias: 1, old: 1}
@@ -54,21 +56,25 @@ func newChange(p *problem, f Fault) (*change, error) {
 	if p.empty() {
 		return nil, notHere("an empty product")
 	}
-	if err := f.check(); err != nil {
+	if err := row.check(f); err != nil {
 		return nil, err
 	}
-	if err := table[f.Kind].apply(f, p, c); err != nil {
+	if err := row.apply(f, p, c); err != nil {
 		return nil, err
 	}
 	return c, nil
 }
 
-// operand returns the operand of a side, to change it.
-func (c *change) operand(s Side) *operand {
-	if s == B {
-		return &c.b
+// operands returns the operands of a side or of both, to change them.
+func (c *change) operands(s Side) iter.Seq2[Side, *operand] {
+	return func(yield func(Side, *operand) bool) {
+		if (s == A || s == Both) && !yield(A, &c.a) {
+			return
+		}
+		if s == B || s == Both {
+			yield(B, &c.b)
+		}
 	}
-	return &c.a
 }
 
 // addends returns what is added to the product of element (i, j).
@@ -157,18 +163,6 @@ func (t Type) place(x float64) float64 {
 // values are the float64 values of a format's codes.
 func values(f fp8.Format) *[256]float64 { return &valueTables[f] }
 
-var valueTables = makeValueTables()
-
-func makeValueTables() [][256]float64 {
-	tables := make([][256]float64, len(fp8.Formats()))
-	for _, f := range fp8.Formats() {
-		for c := range 256 {
-			tables[f][c] = float64(f.Float32(byte(c)))
-		}
-	}
-	return tables
-}
-
 // magnitudes are those of the finite values of a format; where aligned says so, a
 // subnormal counts as the least normal number, as tensor cores align it.
 func magnitudes(f fp8.Format, aligned bool) *[256]float64 {
@@ -178,20 +172,31 @@ func magnitudes(f fp8.Format, aligned bool) *[256]float64 {
 	return &magnitudeTables[f]
 }
 
-var magnitudeTables, alignedTables = makeMagnitudes(false), makeMagnitudes(true)
+var (
+	valueTables     = makeTables(func(_ fp8.Format, v float64) float64 { return v })
+	magnitudeTables = makeTables(finiteMagnitude)
+	alignedTables   = makeTables(func(f fp8.Format, v float64) float64 {
+		if v = finiteMagnitude(f, v); v != 0 {
+			v = max(v, float64(f.MinNormal()))
+		}
+		return v
+	})
+)
 
-func makeMagnitudes(aligned bool) [][256]float64 {
-	tables := makeValueTables()
-	for f := range tables {
-		for c, v := range tables[f] {
-			v = math.Abs(v)
-			if v != v || math.IsInf(v, 0) {
-				v = 0
-			}
-			if aligned && v != 0 {
-				v = max(v, float64(fp8.Format(f).MinNormal()))
-			}
-			tables[f][c] = v
+// finiteMagnitude is that of a finite value, and 0 of others.
+func finiteMagnitude(_ fp8.Format, v float64) float64 {
+	if v-v != 0 {
+		return 0
+	}
+	return math.Abs(v)
+}
+
+// makeTables returns what of makes of each code's value, for each format.
+func makeTables(of func(f fp8.Format, v float64) float64) [][256]float64 {
+	tables := make([][256]float64, len(fp8.Formats()))
+	for _, f := range fp8.Formats() {
+		for c := range 256 {
+			tables[f][c] = of(f, float64(f.Float32(byte(c))))
 		}
 	}
 	return tables
@@ -204,17 +209,13 @@ func codeOfOne(f fp8.Format) byte { return fp8.EncodeOne(float32(1), f, fp8.Poli
 // scaled says so, after.
 func narrowDot(t Type, every int, scaled bool) func(c *change, i, j int) float32 {
 	return func(c *change, i, j int) float32 {
-		x, y := c.a.row(make([]byte, c.a.k), i), c.b.row(make([]byte, c.b.k), j)
 		u, v := values(c.a.format), values(c.b.format)
-		block := min(c.a.width, c.b.width)
 		var total float32
-		for lo := 0; lo < c.a.k; lo += block {
-			hi := min(lo+block, c.a.k)
-			sa, sb := c.a.scaleAt(i, lo/c.a.width), c.b.scaleAt(j, lo/c.b.width)
+		eachBlock(&c.a, &c.b, i, j, new(scratch), func(x, y []byte, sa, sb float32) {
 			var p float32
-			for from := lo; from < hi; from += every {
+			for from := 0; from < len(x); from += every {
 				var sum float64
-				for k := from; k < min(from+every, hi); k++ {
+				for k := from; k < min(from+every, len(x)); k++ {
 					sum += float64(u[x[k]] * v[y[k]])
 				}
 				if scaled {
@@ -226,7 +227,7 @@ func narrowDot(t Type, every int, scaled bool) func(c *change, i, j int) float32
 			if !scaled {
 				total += float32(float32(p*sa) * sb)
 			}
-		}
+		})
 		return c.underOuter(total, i, j)
 	}
 }

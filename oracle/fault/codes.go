@@ -1,7 +1,6 @@
 package fault
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/octavo-fp8/octavo/fp8"
@@ -10,11 +9,8 @@ import (
 // applyCodes applies a fault that reads other codes.
 func applyCodes(read func(f Fault, was operand) func(dst []byte, i int)) func(Fault, *problem, *change) error {
 	return func(f Fault, p *problem, c *change) error {
-		if f.Of != B {
-			c.a.codes = read(f, p.a)
-		}
-		if f.Of != A {
-			c.b.codes = read(f, p.b)
+		for side, o := range c.operands(f.Of) {
+			o.codes = read(f, *p.operand(side))
 		}
 		return nil
 	}
@@ -45,49 +41,28 @@ func readCodesSwapped(f Fault, was operand) func(dst []byte, i int) {
 	}
 }
 
-func codesFlushed(_ Fault, was operand) func(dst []byte, i int) {
-	var flushed [256]byte
-	least := was.format.MinNormal()
-	for c := range flushed {
-		if v := was.format.Float32(byte(c)); !(v > -least && v < least) {
-			flushed[c] = byte(c)
-		}
-	}
-	return mapped(was, &flushed)
-}
-
-func readNaNAsZero(_ Fault, was operand) func(dst []byte, i int) {
-	var table [256]byte
-	for c := range table {
-		if !was.format.IsNaN(byte(c)) {
-			table[c] = byte(c)
-		}
-	}
-	return mapped(was, &table)
-}
-
-func mapped(was operand, table *[256]byte) func(dst []byte, i int) {
-	return func(dst []byte, i int) {
-		for k, c := range was.t.Row(i) {
-			dst[k] = table[c]
-		}
-	}
-}
-
-func textOfSwapped(f Fault) string {
-	return fmt.Sprintf("every %d codes of %s are read in reverse", f.By, f.Of.words())
-}
-
-func listSwapped(p *problem, _ bool) (all []Fault) {
-	for _, s := range []Side{A, B} {
-		for _, n := range []int{2, 4, 8, 16} {
-			if n == 2 && (p.A.Format.Bits() == 4 || p.B.Format.Bits() == 4) {
-				continue // these are nibbles, or change what the other's nibbles do
+// readAsZero reads codes for which zero holds as 0.
+func readAsZero(zero func(f fp8.Format, code byte) bool) func(Fault, operand) func(dst []byte, i int) {
+	return func(_ Fault, was operand) func(dst []byte, i int) {
+		return func(dst []byte, i int) {
+			for k, c := range was.t.Row(i) {
+				if dst[k] = c; zero(was.format, c) {
+					dst[k] = 0
+				}
 			}
-			all = append(all, Fault{Kind: CodesSwapped, Of: s, By: n})
 		}
 	}
-	return all
+}
+
+func isSubnormal(f fp8.Format, code byte) bool {
+	v, least := f.Float32(code), f.MinNormal()
+	return v > -least && v < least
+}
+
+// isNoNibbles leaves nibbles to the fault of their own: pairs of codes that are nibbles, or
+// change what the other's nibbles do.
+func isNoNibbles(f Fault, p *problem) bool {
+	return f.By != 2 || p.A.Format.Bits() != 4 && p.B.Format.Bits() != 4
 }
 
 // nibblesSwapped reads the two codes of each byte in the other order. What is beyond the
@@ -105,9 +80,9 @@ func nibblesSwapped(_ Fault, was operand) func(dst []byte, i int) {
 }
 
 func applyNibbles(f Fault, p *problem, c *change) error {
-	for _, side := range f.Of.each() {
-		if format := p.tensor(side).Format; format.Bits() != 4 {
-			return notHere("codes of %v are no nibbles", format)
+	for _, o := range c.operands(f.Of) {
+		if o.format.Bits() != 4 {
+			return notHere("codes of %v are no nibbles", o.format)
 		}
 	}
 	return applyCodes(nibblesSwapped)(f, p, c)
@@ -127,18 +102,14 @@ var mistaken = map[fp8.Format][]fp8.Format{
 	fp8.E4M3B11FNUZ: {fp8.E4M3FNUZ},
 }
 
-func textOfFormat(f Fault) string {
-	return fmt.Sprintf("the codes of %s are read as %v", f.Of.words(), f.Format)
-}
-
 func listFormats(p *problem, _ bool) (all []Fault) {
 	for _, f := range mistaken[p.A.Format] {
-		all = append(all, Fault{Kind: WrongFormat, Of: A, Format: f})
+		all = append(all, Fault{Of: A, Format: f})
 	}
 	for _, f := range mistaken[p.B.Format] {
-		all = append(all, Fault{Kind: WrongFormat, Of: B, Format: f})
+		all = append(all, Fault{Of: B, Format: f})
 		if p.A.Format == p.B.Format {
-			all = append(all, Fault{Kind: WrongFormat, Of: Both, Format: f})
+			all = append(all, Fault{Of: Both, Format: f})
 		}
 	}
 	return all
@@ -148,11 +119,8 @@ func applyFormat(f Fault, p *problem, c *change) error {
 	if !f.Format.Valid() {
 		return notHere("format %v", f.Format)
 	}
-	if f.Of != B {
-		c.a.format = f.Format
-	}
-	if f.Of != A {
-		c.b.format = f.Format
+	for _, o := range c.operands(f.Of) {
+		o.format = f.Format
 	}
 	return nil
 }

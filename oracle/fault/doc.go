@@ -1,7 +1,7 @@
-// Package fault knows what kernels get wrong. One table, of [Kind]s, says how each
-// fault changes a product: the operands that are read, the scales, the products along K
-// that count, the arithmetic, the place that a result goes to, what is done to it last.
-// The table is used twice.
+// Package fault knows what kernels get wrong. One table, with a row for each [Kind], says
+// how the fault changes a product: the operands that are read, the scales, the products
+// along K that count, the arithmetic, the place that a result goes to, what is done to it
+// last. The table is used twice.
 //
 // [Inject] computes the whole result of a kernel that has one of these faults and is
 // honest otherwise. [Explain] looks at a wrong result and says which faults give it:

@@ -10,9 +10,9 @@ import (
 
 	"github.com/octavo-fp8/octavo/gemm"
 	"github.com/octavo-fp8/octavo/internal/meter"
-	"github.com/octavo-fp8/octavo/internal/parallel"
 	"github.com/octavo-fp8/octavo/internal/sentinel"
 	"github.com/octavo-fp8/octavo/oracle"
+	"github.com/octavo-fp8/octavo/oracle/explain"
 	"github.com/octavo-fp8/octavo/tensor"
 )
 
@@ -72,7 +72,7 @@ func Explain[T gemm.Output](ctx context.Context, got []T, p Product, o Options) 
 	for _, f := range faults {
 		e.Tried = append(e.Tried, f.Kind)
 	}
-	slices.Sort(e.Tried)
+	slices.SortFunc(e.Tried, table.Compare)
 	e.Tried = slices.Compact(e.Tried)
 	if e.Findings, err = x.explain(ctx, faults); err != nil {
 		return nil, fmt.Errorf("fault: %w", err)
@@ -97,8 +97,6 @@ type explainer[T gemm.Output] struct {
 }
 
 const (
-	// chance is how improbable a false explanation must be, in bits: one in a million.
-	chance = 20
 	// A right element that a fault would make wrong counts against it, in bits, and all of
 	// them up to partial: what it takes to say where a fault holds.
 	contradicted, partial = 4, 40
@@ -107,105 +105,96 @@ const (
 	// A fault that right elements contradict holds in some part of C only, which is easily
 	// found for what has no cause: each element must say so much for it, in bits.
 	convincing = 6
-	// enough of the wrong elements must be explained.
-	enough = 0.98
+	// enough of the wrong elements must be explained, and likely of those of a part of the
+	// sample.
+	enough, likely = 0.98, 0.8
 )
 
 // candidate is a fault and how it fits elements of the sample.
 type candidate struct {
 	Fault
-	number   int // in the list of faults
+	explain.Tally
+	part     part // of the kernel
+	number   int  // in the list of those that compete
 	change   *change
 	guesses  []guess
-	outcomes []outcome
-
-	explained, missed, open int // wrong elements
-	contradicted            int // right elements
-	score                   float64
+	outcomes []explain.Outcome
 
 	// Wrong elements of which a scale was taken for something are not explained unless
 	// nearly all of them are, and others too: then it is what the kernel reads.
 	taken, notTaken int
-	takenScore      float64
+	takenEvidence   float64
 }
 
-// is reports whether the fault explains a part of the wrong elements of which it says
-// what they should be, and does that for at least half.
-func (c *candidate) is(part float64) bool {
-	known := c.explained + c.missed
-	return known >= c.open && float64(c.explained) >= part*float64(known)
-}
-
-// count takes in a guess of the next element and how it fits.
-func (c *candidate) count(e *element, g guess, o outcome, evidence float64) {
-	c.guesses = append(c.guesses, g)
-	c.outcomes = append(c.outcomes, o)
-	if e.wrong && g.partly {
-		if o == fits {
-			c.taken++
-			c.takenScore += evidence
-		} else {
-			c.notTaken++
-		}
-	}
-	switch {
-	case e.wrong && o == fits:
-		c.explained++
-		c.score += evidence
-	case e.wrong && o == refuted:
-		c.missed++
-	case e.wrong:
-		c.open++
-	case o == refuted:
-		c.contradicted++
-	}
-}
-
-// finish takes in what counts against the fault as a whole.
-func (c *candidate) finish() {
-	if 10*c.notTaken > c.taken || c.taken == c.explained {
-		c.explained -= c.taken
-		c.open += c.taken
-		c.score -= c.takenScore
-	}
-	c.score -= min(float64(contradicted*c.contradicted), partial)
-	if c.change.fitted {
-		c.score -= fitted
-	}
-}
-
-// weigh weighs a fault by how near its guesses are.
-func (x *explainer[T]) weigh(ctx context.Context, f Fault, elements []element) (*candidate, error) {
+// candidate returns fault f before elements are weighed, or nil if the product cannot have
+// it.
+func (x *explainer[T]) candidate(ctx context.Context, f Fault) (*candidate, error) {
 	if err := meter.Err(ctx); err != nil {
 		return nil, err
 	}
 	h, err := newChange(x.p, f)
 	if err != nil {
-		return nil, nil // the product cannot have it
+		return nil, nil
 	}
-	c := &candidate{Fault: f, change: h}
+	return &candidate{Fault: f, part: f.Kind.part(), change: h}, nil
+}
+
+// count takes in a guess of the next element and how it fits.
+func (c *candidate) count(e *element, g guess, o explain.Outcome, evidence float64) {
+	c.guesses = append(c.guesses, g)
+	c.outcomes = append(c.outcomes, o)
+	if e.wrong && g.partly {
+		if o == explain.Fits {
+			c.taken++
+			c.takenEvidence += evidence
+		} else {
+			c.notTaken++
+		}
+	}
+	c.Count(e.wrong, o, evidence)
+}
+
+// finish takes in what counts against the fault as a whole.
+func (c *candidate) finish() {
+	if 10*c.notTaken > c.taken || c.taken == c.Explained {
+		c.Explained -= c.taken
+		c.Open += c.taken
+		c.Evidence -= c.takenEvidence
+	}
+	c.Evidence -= min(float64(contradicted*c.Contradicted), partial)
+	if c.change.fitted {
+		c.Evidence -= fitted
+	}
+}
+
+// weigh weighs a fault by how near its guesses are.
+func (x *explainer[T]) weigh(ctx context.Context, f Fault, elements []element) (*candidate, error) {
+	c, err := x.candidate(ctx, f)
+	if c == nil {
+		return nil, err
+	}
 	var w scratch
 	spared := 0
 	for n := range elements {
 		e := &elements[n]
-		g, o, evidence, err := x.try(ctx, h, e, &w)
+		g, o, evidence, err := x.try(ctx, c.change, e, &w)
 		if err != nil {
 			return nil, orNone(err)
 		}
-		if f.Kind == EdgeGarbage {
+		if f.Kind == edgeGarbage {
 			// What is in the edge should be wrong, or nearly all of it, and nothing else.
 			switch {
 			case e.wrong && g.unknown:
-				o, evidence = fits, x.edgeEvidence(f)
+				o, evidence = explain.Fits, x.edgeEvidence(f)
 			case e.wrong:
-				o, evidence = refuted, 0
+				o, evidence = explain.Refuted, 0
 			case g.unknown:
 				spared++
 			}
 		}
 		c.count(e, g, o, evidence)
 	}
-	if f.Kind == EdgeGarbage && (10*spared > c.explained || !x.covers(f, elements)) {
+	if f.Kind == edgeGarbage && (10*spared > c.Explained || !x.covers(f, elements)) {
 		return nil, nil
 	}
 	c.finish()
@@ -231,13 +220,13 @@ func (x *explainer[T]) covers(f Fault, elements []element) bool {
 }
 
 // try guesses an element. Where scales are not known it tries what they may be.
-func (x *explainer[T]) try(ctx context.Context, h *change, e *element, w *scratch) (guess, outcome, float64, error) {
+func (x *explainer[T]) try(ctx context.Context, h *change, e *element, w *scratch) (guess, explain.Outcome, float64, error) {
 	g, err := x.guess(ctx, h, e, w)
 	if err != nil {
-		return g, open, 0, err
+		return g, explain.Open, 0, err
 	}
 	o, evidence := x.fit(h, g, e)
-	if o != open || !g.partly {
+	if o != explain.Open || !g.partly {
 		return g, o, evidence, nil
 	}
 	was := h.beyond
@@ -245,14 +234,14 @@ func (x *explainer[T]) try(ctx context.Context, h *change, e *element, w *scratc
 	for _, h.beyond = range []beyond{wrapped, clamped} {
 		other, err := x.guess(ctx, h, e, w)
 		if err != nil {
-			return g, open, 0, err
+			return g, explain.Open, 0, err
 		}
-		if o, evidence := x.fit(h, other, e); o == fits {
+		if o, evidence := x.fit(h, other, e); o == explain.Fits {
 			other.partly = true
 			return other, o, min(evidence, guessed), nil
 		}
 	}
-	return g, open, 0, nil
+	return g, explain.Open, 0, nil
 }
 
 // equals reports whether the kernel of a change gives every bit of an element, whatever it
@@ -285,27 +274,23 @@ func (x *explainer[T]) edgeEvidence(f Fault) float64 {
 
 // weighBits weighs a fault by whether its kernel gives the bits of C.
 func (x *explainer[T]) weighBits(ctx context.Context, f Fault, elements []element) (*candidate, error) {
-	if err := meter.Err(ctx); err != nil {
+	c, err := x.candidate(ctx, f)
+	if c == nil || f.Kind == edgeGarbage || c.change.fitted {
 		return nil, err
 	}
-	h, err := newChange(x.p, f)
-	if err != nil || f.Kind == EdgeGarbage || h.fitted {
-		return nil, nil
-	}
-	c := &candidate{Fault: f, change: h}
-	if far, err := x.far(ctx, h, elements); far || err != nil {
+	if far, err := x.far(ctx, c.change, elements); far || err != nil {
 		return nil, err
 	}
 	for n := range elements {
 		e := &elements[n]
-		equal, err := x.equals(ctx, h, e)
+		equal, err := x.equals(ctx, c.change, e)
 		if err != nil {
 			return nil, orNone(err)
 		}
-		o, evidence := refuted, 0.0
+		o, evidence := explain.Refuted, 0.0
 		if equal {
 			// Of the results that are as far off, or nearer, this is one.
-			o, evidence = fits, min(1+math.Log2(1+e.distance/x.p.out.place(e.want)), mostEvidence)
+			o, evidence = explain.Fits, min(1+math.Log2(1+e.distance/x.p.out.place(e.want)), mostEvidence)
 			if math.IsInf(e.distance, 0) {
 				evidence = nonFinite
 			}
@@ -315,13 +300,13 @@ func (x *explainer[T]) weighBits(ctx context.Context, f Fault, elements []elemen
 			g.value = math.NaN()
 		}
 		c.count(e, g, o, evidence)
-		if c.missed >= 4 && c.missed > c.explained {
+		if c.Missed >= 4 && c.Missed > c.Explained {
 			return nil, nil
 		}
 	}
-	if c.contradicted == 0 && c.explained > 0 {
+	if c.Contradicted == 0 && c.Explained > 0 {
 		// It also says which elements are wrong.
-		c.score += float64(c.explained) * math.Log2(float64(len(elements))/float64(c.explained+c.missed))
+		c.Evidence += float64(c.Explained) * math.Log2(float64(len(elements))/float64(c.Explained+c.Missed))
 	}
 	c.finish()
 	return c, nil
@@ -388,35 +373,21 @@ func (x *explainer[T]) explain(ctx context.Context, faults []Fault) ([]Finding, 
 // are behind them.
 func (x *explainer[T]) compete(ctx context.Context, faults []Fault, weigh func(context.Context, Fault, []element) (*candidate, error)) ([]*candidate, error) {
 	part := x.part()
-	candidates := make([]*candidate, len(faults))
-	errs := make([]error, len(faults))
-	parallel.For(len(faults), 4, x.workers, func(lo, hi int) {
-		for n := lo; n < hi; n++ {
-			c, err := weigh(ctx, faults[n], part)
-			if err == nil && c != nil && c.is(0.8) {
-				if c, err = weigh(ctx, faults[n], x.elements); c != nil {
-					c.number, candidates[n] = n, c
-				}
-			}
-			if err != nil {
-				errs[n] = err
-				return
-			}
+	candidates, err := explain.Compete(faults, x.workers, func(f Fault, whole bool) (c *candidate, fits bool, err error) {
+		if !whole {
+			c, err = weigh(ctx, f, part)
+			return c, c != nil && c.Explains(likely), err
 		}
+		c, err = weigh(ctx, f, x.elements)
+		return c, c != nil && c.Convinces(enough, len(faults)+x.tried), err
 	})
-	for _, err := range errs {
-		if err != nil {
-			return nil, err
-		}
+	if err != nil {
+		return nil, err
 	}
-	least := chance + math.Log2(float64(len(faults)+x.tried))
 	var all, others []*candidate
-	for _, c := range candidates {
-		if c == nil || c.score < least || !c.is(enough) {
-			continue
-		}
-		c.Where = x.region(c)
-		if c.contradicted == 0 || c.score >= float64(convincing*c.explained) || x.ofOneRow(c) {
+	for n, c := range candidates {
+		c.number, c.Where = n, x.region(c)
+		if c.Contradicted == 0 || c.Evidence >= float64(convincing*c.Explained) || x.ofOneRow(c) {
 			all = append(all, c)
 		} else {
 			others = append(others, c)
@@ -426,7 +397,7 @@ func (x *explainer[T]) compete(ctx context.Context, faults []Fault, weigh func(c
 		return nil, nil
 	}
 	slices.SortStableFunc(all, func(a, b *candidate) int {
-		return cmp.Or(cmp.Compare(a.rank(), b.rank()), cmp.Compare(b.score, a.score), a.writing()-b.writing())
+		return cmp.Or(cmp.Compare(a.rank(), b.rank()), cmp.Compare(b.Evidence, a.Evidence), a.writing()-b.writing())
 	})
 	return append(all, others...), nil
 }
@@ -434,7 +405,7 @@ func (x *explainer[T]) compete(ctx context.Context, faults []Fault, weigh func(c
 // writing returns 0 for a fault of what is written to C that holds in a part of it, as
 // such faults do more often than others, and otherwise 1.
 func (c *candidate) writing() int {
-	if c.contradicted > 0 && c.Kind >= Transposed {
+	if c.Contradicted > 0 && c.part == written {
 		return 0
 	}
 	return 1
@@ -442,7 +413,7 @@ func (c *candidate) writing() int {
 
 // plainness is 0 for results that were never written, and 1 for all others.
 func (c *candidate) plainness() int {
-	if c.Kind == Unwritten || c.Kind == OldKept {
+	if c.Kind == unwritten || c.Kind == oldKept {
 		return 0
 	}
 	return 1
@@ -452,9 +423,9 @@ func (c *candidate) plainness() int {
 // somewhere, then what does not say what elements are.
 func (c *candidate) rank() int {
 	switch {
-	case c.Kind == EdgeGarbage:
+	case c.Kind == edgeGarbage:
 		return 2
-	case c.contradicted > 0:
+	case c.Contradicted > 0:
 		return 1
 	}
 	return 0
@@ -463,7 +434,7 @@ func (c *candidate) rank() int {
 // scatters reports whether a kernel would have the fault in elements here and there: not
 // if it reads or computes another thing, but if it does or leaves out something more.
 func (c *candidate) scatters() bool {
-	return (c.Kind < ScalesLayout || c.Kind >= Transposed) && !c.change.fitted && c.change.rounded == Float32
+	return (c.part == sumOverK || c.part == written) && !c.change.fitted && c.change.rounded == Float32
 }
 
 // part returns some wrong elements and some right ones.
@@ -471,8 +442,8 @@ func (x *explainer[T]) part() []element {
 	const most = 40
 	var part []element
 	for _, of := range [][]element{x.elements[:x.wrong], x.elements[x.wrong:]} {
-		for n := range min(most, len(of)) {
-			part = append(part, of[n*len(of)/min(most, len(of))])
+		for _, n := range explain.Spread(len(of), most) {
+			part = append(part, of[n])
 		}
 	}
 	return part
@@ -493,9 +464,9 @@ func (x *explainer[T]) report(ctx context.Context, all []*candidate) ([]Finding,
 			class = append(class, c)
 		}
 	}
-	row0 := slices.ContainsFunc(class, func(c *candidate) bool { return c.Kind == ScalesOfRow && c.By == 0 })
+	row0 := slices.ContainsFunc(class, func(c *candidate) bool { return c.Kind == scalesOfRow && c.By == 0 })
 	class = slices.DeleteFunc(class, func(c *candidate) bool { // of what another fault says more plainly
-		return c.Kind == KFactor && c.To-c.From == x.p.k && !x.ofOneRow(c) || c.Kind == ScalesFirstRow && row0
+		return c.Kind == kFactor && c.To-c.From == x.p.k && !x.ofOneRow(c) || c.Kind == scalesFirstRow && row0
 	})
 	if len(class) == 0 {
 		return nil, nil
@@ -512,7 +483,7 @@ func (x *explainer[T]) report(ctx context.Context, all []*candidate) ([]Finding,
 		best = class[at]
 		class = slices.Insert(slices.Delete(class, at, at+1), 0, best)
 	}
-	f := Finding{Fault: best.Fault, Explained: best.explained, Of: best.explained + best.missed}
+	f := Finding{Fault: best.Fault, Explained: best.Explained, Of: best.Explained + best.Missed}
 	f.Text = f.Fault.String()
 	for _, c := range class[1:] {
 		// A factor is what any fault comes to, and some elements are what any comes to there.
@@ -523,15 +494,15 @@ func (x *explainer[T]) report(ctx context.Context, all []*candidate) ([]Finding,
 	rows, known := map[int]bool{}, map[int]bool{}
 	for n := range x.elements[:x.wrong] {
 		e := &x.elements[n]
-		if best.outcomes[n] == open {
+		if best.outcomes[n] == explain.Open {
 			continue
 		}
 		known[e.i] = true
-		if best.outcomes[n] != fits {
+		if best.outcomes[n] != explain.Fits {
 			continue
 		}
 		rows[e.i] = true
-		if x.p.Bits && best.Kind != EdgeGarbage {
+		if x.p.Bits && best.Kind != edgeGarbage {
 			equal, err := x.equals(ctx, best.change, e)
 			if orNone(err) != nil {
 				return nil, err
@@ -549,13 +520,13 @@ func (x *explainer[T]) report(ctx context.Context, all []*candidate) ([]Finding,
 // the likelier first: see report.
 func (x *explainer[T]) prior(c *candidate) int {
 	switch one := x.ofOneRow(c); {
-	case one && c.Kind == KFactor && c.Factor != 0 && !c.change.fitted:
+	case one && c.Kind == kFactor && c.Factor != 0 && !c.change.fitted:
 		return 0
-	case one && c.Kind == ScalesOfRow:
+	case one && c.Kind == scalesOfRow:
 		return 1
-	case one && c.Kind == KFactor && c.Factor != 0:
+	case one && c.Kind == kFactor && c.Factor != 0:
 		return 2
-	case c.Kind == KFactor, c.Kind == ScalesLayout && c.Where != Region{}:
+	case c.Kind == kFactor, c.Kind == scalesLayout && c.Where != Region{}:
 		return 4
 	}
 	return 3
@@ -564,7 +535,7 @@ func (x *explainer[T]) prior(c *candidate) int {
 // ofOneRow reports whether a candidate is of scales of one row of a grid, and holds where
 // those are for: then it is no wonder that it holds in that part of C only.
 func (x *explainer[T]) ofOneRow(c *candidate) bool {
-	return (c.Kind == KFactor || c.Kind == ScalesOfRow) && x.p.ofScaleRow(c.Of, c.Where)
+	return (c.Kind == kFactor || c.Kind == scalesOfRow) && x.p.ofScaleRow(c.Of, c.Where)
 }
 
 // same reports whether candidates cannot be told apart where they hold: both explain the
@@ -573,13 +544,13 @@ func (x *explainer[T]) ofOneRow(c *candidate) bool {
 func (x *explainer[T]) same(a, b *candidate) bool {
 	for n := range x.elements {
 		g, h := a.guesses[n], b.guesses[n]
-		if g.unknown || h.unknown || a.outcomes[n] == open || b.outcomes[n] == open {
+		if g.unknown || h.unknown || a.outcomes[n] == explain.Open || b.outcomes[n] == explain.Open {
 			continue
 		}
-		if !x.elements[n].wrong && (a.contradicted > 0 && a.outcomes[n] != fits || b.contradicted > 0 && b.outcomes[n] != fits) {
+		if !x.elements[n].wrong && (a.Contradicted > 0 && a.outcomes[n] != explain.Fits || b.Contradicted > 0 && b.outcomes[n] != explain.Fits) {
 			continue
 		}
-		if (a.outcomes[n] == fits) != (b.outcomes[n] == fits) {
+		if (a.outcomes[n] == explain.Fits) != (b.outcomes[n] == explain.Fits) {
 			return false
 		}
 		if g.value != h.value && !(math.Abs(g.value-h.value) <= g.tolerance+h.tolerance) && !(g.value != g.value && h.value != h.value) {
@@ -599,25 +570,27 @@ func (x *explainer[T]) otherRows(ctx context.Context) (all []Fault, err error) {
 	}
 	var w scratch
 	for _, side := range []Side{A, B} {
-		g := x.p.side(side)
+		g := &x.p.operand(side).grid
 		in := x.p.scaleRow(side, wrong)
 		if in == (Region{}) || g.rows > mostBy {
 			continue
 		}
 		for r := range g.rows {
-			f := Fault{Kind: ScalesOfRow, Of: side, By: r}
+			f := Fault{Kind: scalesOfRow, Of: side, By: r}
 			h, err := newChange(x.p, f)
 			if r == max(in.FromRow, in.FromCol)/g.height || err != nil {
 				continue
 			}
 			x.tried++
 			fit := true
-			for n := 0; n < min(first, len(wrong)) && fit; n++ {
-				_, o, _, err := x.try(ctx, h, wrong[n*len(wrong)/min(first, len(wrong))], &w)
+			for _, n := range explain.Spread(len(wrong), first) {
+				_, o, _, err := x.try(ctx, h, wrong[n], &w)
 				if err != nil {
 					return nil, err
 				}
-				fit = o != refuted
+				if fit = o != explain.Refuted; !fit {
+					break
+				}
 			}
 			if fit {
 				all = append(all, f)
@@ -640,7 +613,7 @@ func (x *explainer[T]) fitted() (all []Fault) {
 	}
 	if len(ratios) > 0 {
 		slices.Sort(ratios)
-		all = append(all, Fault{Kind: Scaled, Factor: ratios[len(ratios)/2]})
+		all = append(all, Fault{Kind: scaledResults, Factor: ratios[len(ratios)/2]})
 	}
 	for _, side := range []Side{A, B} {
 		width := x.p.a.width
@@ -648,7 +621,7 @@ func (x *explainer[T]) fitted() (all []Fault) {
 			width = x.p.b.width
 		}
 		for lo := 0; lo < x.p.k && x.p.k/width <= mostRanges; lo += width {
-			f := Fault{Kind: KFactor, Of: side, From: lo, To: min(lo+width, x.p.k)}
+			f := Fault{Kind: kFactor, Of: side, From: lo, To: min(lo+width, x.p.k)}
 			var ok bool
 			if f.Factor, ok = x.factor(f.From, f.To); ok {
 				all = append(all, f)

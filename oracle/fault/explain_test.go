@@ -11,6 +11,7 @@ import (
 
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/gemm"
+	"github.com/octavo-fp8/octavo/internal/halves"
 	"github.com/octavo-fp8/octavo/internal/testutil"
 	"github.com/octavo-fp8/octavo/oracle"
 	"github.com/octavo-fp8/octavo/tensor"
@@ -38,15 +39,15 @@ func (e *Explanation) has(f Fault) bool {
 // oneOfEach lists a fault of each kind, and more of some.
 func oneOfEach[T gemm.Output](p Product) (some []Fault) {
 	seen := map[string]bool{}
-	for _, f := range All[T](p) {
+	for _, f := range All(typeOf[T](), p) {
 		key := f.Kind.String()
 		switch f.Kind {
-		case ScalesLayout:
+		case "scales-layout":
 			if f.Of == B || f.Written != RowMajor && f.Read != RowMajor {
 				continue
 			}
 			key += f.Written.String() + f.Read.String()
-		case ScalesIgnored, ScalesSquared, ScalesReciprocal, WrongFormat:
+		case "scales-ignored", "scales-squared", "scales-reciprocal", "wrong-format":
 			key += f.Of.String()
 		}
 		if !seen[key] {
@@ -74,7 +75,7 @@ func TestNamed(t *testing.T) {
 		named := map[Kind]bool{}
 		faults := oneOfEach[float32](p)
 		if testutil.Full() {
-			faults = All[float32](p)
+			faults = All(Float32, p)
 		}
 		for _, f := range faults {
 			require.NoError(t, Inject(t.Context(), got, f, p, Options{}), f)
@@ -295,14 +296,14 @@ func TestWhere(t *testing.T) {
 			{Along: A, Every: 4, First: 1}, {Along: B, Every: 2, First: 1}, {FromRow: 5, ToRow: 6},
 		} {
 			for _, f := range []Fault{
-				{Kind: KLost, From: 64, To: 128}, {Kind: ScalesRowsOff, Of: A, By: 1}, {Kind: Unwritten}, {Kind: Stale, Of: B, By: 16},
+				{Kind: "k-lost", From: 64, To: 128}, {Kind: "scales-rows-off", Of: A, By: 1}, {Kind: "unwritten"}, {Kind: "stale", Of: B, By: 16},
 			} {
 				in := f
 				in.Where = where
 				require.NoError(t, Inject(t.Context(), got, in, p, Options{}))
 				e, err := Explain(t.Context(), got, p, Options{Wrong: wrongOf(t, got, p)})
 				require.NoError(t, err)
-				if f.Kind == Stale && where.ToRow == 0 && where.FromCol >= 64 {
+				if f.Kind == "stale" && where.ToRow == 0 && where.FromCol >= 64 {
 					continue
 				}
 				if !e.has(f) {
@@ -310,8 +311,8 @@ func TestWhere(t *testing.T) {
 					continue
 				}
 				first := e.Findings[0]
-				if f.Kind == ScalesRowsOff && where.ToRow == where.FromRow+1 { // one row has the scales of another
-					require.Equal(t, Fault{Kind: ScalesOfRow, Of: A, By: where.FromRow + 1, Where: where}, first.Fault)
+				if f.Kind == "scales-rows-off" && where.ToRow == where.FromRow+1 { // one row has the scales of another
+					require.Equal(t, Fault{Kind: "scales-of-row", Of: A, By: where.FromRow + 1, Where: where}, first.Fault)
 					first.Fault = first.Same[0]
 				}
 				require.Equal(t, in.String(), first.Fault.String(), "%v", e)
@@ -361,12 +362,12 @@ func testAddends[T gemm.Output](t *testing.T, kind operandKind) {
 		p.Bias = append(p.Bias, float32(r.NormFloat64()*size))
 	}
 	for range want {
-		p.Old = append(p.Old, widen(narrow[T](float32(r.NormFloat64()*size))))
+		p.Old = append(p.Old, halves.Value(halves.Round[T](float32(r.NormFloat64()*size))))
 	}
 	got := make([]T, len(want))
 	for _, f := range []Fault{
-		{Kind: BiasLost}, {Kind: BiasTwice}, {Kind: BiasByRow}, {Kind: OldLost}, {Kind: OldTwice}, {Kind: OldKept}, {Kind: Unwritten},
-		{Kind: ScalesReciprocal, Of: A}, {Kind: ScalesRowsOff, Of: B, By: 1}, {Kind: KLost, From: 64, To: 128}, {Kind: Transposed},
+		{Kind: "bias-lost"}, {Kind: "bias-twice"}, {Kind: "bias-by-row"}, {Kind: "old-lost"}, {Kind: "old-twice"}, {Kind: "old-kept"}, {Kind: "unwritten"},
+		{Kind: "scales-reciprocal", Of: A}, {Kind: "scales-rows-off", Of: B, By: 1}, {Kind: "k-lost", From: 64, To: 128}, {Kind: "transposed"},
 	} {
 		require.NoError(t, Inject(t.Context(), got, f, p, Options{}))
 		e, err := Explain(t.Context(), got, p, Options{})
@@ -383,14 +384,14 @@ func testAddends[T gemm.Output](t *testing.T, kind operandKind) {
 func TestEvidence(t *testing.T) {
 	p := testProduct(operandKinds[0])
 	got := make([]float32, testRows*testCols)
-	f := Fault{Kind: KLost, From: 64, To: 128}
+	f := Fault{Kind: "k-lost", From: 64, To: 128}
 	for rows, want := range map[int]bool{1: false, 16: true} {
 		f.Where = Region{FromRow: 9, ToRow: 9 + rows, FromCol: 5, ToCol: 6}
 		require.NoError(t, Inject(t.Context(), got, f, p, Options{}))
 		e, err := Explain(t.Context(), got, p, Options{Wrong: wrongOf(t, got, p)})
 		require.NoError(t, err)
 		require.Equal(t, rows, e.Wrong)
-		require.Equal(t, want, e.has(Fault{Kind: KLost, From: 64, To: 128}), "%v", e)
+		require.Equal(t, want, e.has(Fault{Kind: "k-lost", From: 64, To: 128}), "%v", e)
 		require.Equal(t, want, len(e.Findings) > 0, "%v", e)
 	}
 
@@ -412,7 +413,7 @@ func TestOneElement(t *testing.T) {
 	block := tensor.Block{Rows: 1, Cols: 64}
 	p := Product{A: operandOf("a", 1, testK, block, operandKinds[0], 1), B: operandOf("b", 1, testK, block, operandKinds[0], 2)}
 	got := make([]float32, 1)
-	require.NoError(t, Inject(t.Context(), got, Fault{Kind: KLost, From: 64, To: 128}, p, Options{}))
+	require.NoError(t, Inject(t.Context(), got, Fault{Kind: "k-lost", From: 64, To: 128}, p, Options{}))
 	e, err := Explain(t.Context(), got, p, Options{})
 	require.NoError(t, err)
 	require.Equal(t, 1, e.Wrong)
@@ -434,14 +435,14 @@ func TestUnwritten(t *testing.T) {
 			p := Product{A: a, B: b}
 			e, err := Explain(t.Context(), make([]float32, 96*256), p, Options{})
 			require.NoError(t, err)
-			require.Equal(t, Unwritten, e.Findings[0].Fault.Kind, "%s: %v", kind.name, e)
+			require.Equal(t, unwritten, e.Findings[0].Fault.Kind, "%s: %v", kind.name, e)
 			p.Old = make([]float32, 96*256)
 			for i := range p.Old {
 				p.Old[i] = float32(i%7) / 8
 			}
 			e, err = Explain(t.Context(), p.Old, p, Options{})
 			require.NoError(t, err)
-			require.Equal(t, OldKept, e.Findings[0].Fault.Kind, "%s: %v", kind.name, e)
+			require.Equal(t, oldKept, e.Findings[0].Fault.Kind, "%s: %v", kind.name, e)
 		}
 	}
 }

@@ -70,7 +70,7 @@ func alternatives(faults []Fault) (texts []string) {
 		text, rows := first.String(), []int(nil)
 		for len(faults) > 0 {
 			next := faults[0]
-			if next.By = first.By; next != first || rows != nil && first.Kind != ScalesOfRow {
+			if next.By = first.By; next != first || rows != nil && first.Kind != scalesOfRow {
 				break
 			}
 			rows = append(rows, faults[0].By)

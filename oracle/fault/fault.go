@@ -45,26 +45,15 @@ type Fault struct {
 type Side uint8
 
 const (
-	Neither Side = iota
+	neither Side = iota
 	A
 	B
 	Both
 )
 
-// each returns the operands that s names.
-func (s Side) each() []Side {
-	switch s {
-	case A, B:
-		return []Side{s}
-	case Both:
-		return []Side{A, B}
-	}
-	return nil
-}
-
 var sides = enum.Enum[Side]{Type: "Side", What: "operand", Prefix: "fault", Names: []string{"", "A", "B", "both"}}
 
-// String returns "A", "B", "both" or, for Neither, "".
+// String returns "A", "B", "both" or, for neither, "".
 func (s Side) String() string { return sides.String(s) }
 
 // MarshalText returns the name, and an error for an unknown side.
@@ -95,10 +84,14 @@ func (t *Type) UnmarshalText(text []byte) error { return types.UnmarshalText(t, 
 
 // String returns what the kernel does, as a clause: "the scales of A are ignored".
 func (f Fault) String() string {
-	if int(f.Kind) >= len(table) {
+	row, err := table.Row(f.Kind)
+	if err != nil {
 		return f.Kind.String()
 	}
-	s := table[f.Kind].text(f)
+	s := f.fill(row.text)
+	if row.say != nil {
+		s = row.say(f)
+	}
 	if f.Where != (Region{}) {
 		s += ", " + f.Where.String()
 	}
@@ -108,29 +101,3 @@ func (f Fault) String() string {
 // K returns the products [from, to) of K that the fault names; from == to where it names
 // none, as faults of the end of K, such as "k-tail-lost", which have a size only.
 func (f Fault) K() (from, to int) { return f.From, f.To }
-
-// mostBy is the largest distance or size of a fault: no memory is asked for more.
-const mostBy = 1 << 20
-
-// check returns an [ErrNotHere] for operands, distances and sizes that the kind of fault
-// cannot have in any product.
-func (f Fault) check() error {
-	one := f.Of == A || f.Of == B
-	switch f.Kind {
-	case ResultsOff, ResultsExchanged, Stale, NeverCleared, EdgeGarbage:
-		if !one {
-			return notHere("%v of operand %q: want A or B", f.Kind, f.Of)
-		}
-	case KOtherScale, KFactor, ScalesLayout, ScalesTransposed, ScalesRowsOff, ScalesColumnsOff, ScalesFirstRow, ScalesOfRow, ScalesFirstColumn, ScalesOfTile,
-		ScalesIgnored, ScalesSquared, ScalesReciprocal, ScalesRounded, ScalesPowerDown, ScalesPowerUp, ScalesExponentOff,
-		ScalesBlock, ScalesGrid, ScalesAsE8M0, ScalesAsE4M3, ScalesAsUE4M3, ScalesNaNNumber, OuterIgnored, OuterSquared, OuterReciprocal,
-		WrongFormat, CodesRowsOff, CodesTransposed, CodesSwapped, NibblesSwapped, CodesFlushed, nanIsZero:
-		if !one && f.Of != Both {
-			return notHere("%v of operand %q: want A, B or both", f.Kind, f.Of)
-		}
-	}
-	if f.By < -mostBy || f.By > mostBy || f.By < 1 && (f.Kind == ScalesOfTile || f.Kind == CodesSwapped || f.Kind == ScalesBlock || f.Kind == ScalesGrid) {
-		return notHere("%v by %d", f.Kind, f.By)
-	}
-	return nil
-}

@@ -72,16 +72,16 @@ func tableRows() (rows []tableRow) {
 		rows = append(rows, tableRow{f, with})
 	}
 	for _, f := range oneOfEach[float32](p) {
-		if f.Kind != nanIsZero { // there is none
+		if f.Kind != "nan-is-zero" { // there is none
 			add(f, plain)
 		}
 	}
-	for _, f := range []Fault{{Kind: KFactor, Of: A, From: 64, To: 128, Factor: 3}, {Kind: Scaled, Factor: 0.75}} {
+	for _, f := range []Fault{{Kind: "k-factor", Of: A, From: 64, To: 128, Factor: 3}, {Kind: "scaled", Factor: 0.75}} {
 		add(f, plain)
 	}
 	for _, with := range []string{addends, withNaN, tensorOps} {
 		for _, f := range oneOfEach[float32](tableProduct(operandKinds[4], with)) {
-			if !seen[f.Kind] && (f.Kind != nanIsZero || with == withNaN) {
+			if !seen[f.Kind] && (f.Kind != "nan-is-zero" || with == withNaN) {
 				add(f, with)
 			}
 		}
@@ -116,7 +116,7 @@ func cells(t *testing.T, r tableRow, kind operandKind) [3]string {
 		e, err := Explain(t.Context(), got, p, Options{Wrong: told})
 		require.NoError(t, err)
 		named = "no"
-		if e.has(r.Fault) || len(e.Findings) > 0 && (r.Kind == KFactor || r.Kind == Scaled) && e.Findings[0].Fault.Kind == r.Kind {
+		if e.has(r.Fault) || len(e.Findings) > 0 && (r.Kind == "k-factor" || r.Kind == "scaled") && e.Findings[0].Fault.Kind == r.Kind {
 			named = "yes"
 			if n := len(e.Findings[0].Same); n > 0 {
 				named = fmt.Sprintf("1 of %d", n+1)

@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 
 	"github.com/x448/float16"
 
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/gemm"
+	"github.com/octavo-fp8/octavo/internal/halves"
 	"github.com/octavo-fp8/octavo/internal/meter"
 	"github.com/octavo-fp8/octavo/internal/parallel"
 	"github.com/octavo-fp8/octavo/internal/sentinel"
@@ -30,15 +30,15 @@ type Options struct {
 	Workers  int // goroutines at most; 0 means GOMAXPROCS, and negative is an error
 }
 
-// All lists the faults that the product could have, each sort of parameters once: what is
-// worth injecting. [Inject] may still refuse one with [ErrNotHere]. It returns nil for
-// operands that make no product.
-func All[T gemm.Output](p Product) []Fault {
+// All lists the faults that the product could have where C is of type t, each sort of
+// parameters once: what is worth injecting. [Inject] may still refuse one with
+// [ErrNotHere]. It returns nil for operands that make no product.
+func All(t Type, p Product) []Fault {
 	q, err := newProblem(p, sizeOf(p))
 	if err != nil || q.empty() {
 		return nil
 	}
-	q.out = typeOf[T]()
+	q.out = t
 	return q.list(true)
 }
 
@@ -52,8 +52,9 @@ func sizeOf(p Product) int {
 
 // list lists the faults of the table that can be applied.
 func (p *problem) list(few bool) (all []Fault) {
-	for k := range table {
-		for _, f := range table[k].list(p, few) {
+	for _, k := range table.Kinds() {
+		row, _ := table.Row(k)
+		for _, f := range row.faults(p, few) {
 			if _, err := newChange(p, f); err == nil {
 				all = append(all, f)
 			}
@@ -114,7 +115,7 @@ func inject[T gemm.Output](ctx context.Context, c []T, f Fault, where Region, p 
 		for j := range p.n {
 			if where.Has(i, j) {
 				v := h.element(i, j, func(i, j int) float32 { return product[i*width+j] })
-				c[i*p.n+j] = narrow[T](h.finish(v, i, j))
+				c[i*p.n+j] = halves.Round[T](h.finish(v, i, j))
 			}
 		}
 	}
@@ -157,35 +158,4 @@ func typeOf[T gemm.Output]() Type {
 		return Float16
 	}
 	return Float32
-}
-
-func widen[T gemm.Output](x T) float32 {
-	switch x := any(x).(type) {
-	case float32:
-		return x
-	case fp8.BFloat16:
-		return x.Float32()
-	case float16.Float16:
-		return x.Float32()
-	}
-	return 0
-}
-
-// narrow rounds to T, ties to even; every NaN is the canonical one.
-func narrow[T gemm.Output](v float32) (x T) {
-	if v != v {
-		v = float32(math.NaN())
-	}
-	switch x := any(&x).(type) {
-	case *float32:
-		if v != v {
-			v = math.Float32frombits(0x7FC00000)
-		}
-		*x = v
-	case *fp8.BFloat16:
-		*x = fp8.BFloat16FromFloat32(v)
-	case *float16.Float16:
-		*x = float16.Fromfloat32(v)
-	}
-	return x
 }

@@ -76,7 +76,7 @@ func TestInjectAll(t *testing.T) {
 	require.NoError(t, Inject(t.Context(), got, Fault{}, p, Options{}))
 	require.Equal(t, want, got)
 	seen := map[Kind]bool{}
-	for _, f := range All[float32](p) {
+	for _, f := range All(Float32, p) {
 		require.NoError(t, Inject(t.Context(), got, f, p, Options{}), f)
 		seen[f.Kind] = true
 	}

@@ -28,8 +28,35 @@ const (
 	tiles8x4
 )
 
-var layouts = enum.Enum[GridLayout]{Type: "GridLayout", What: "layout of scales", Prefix: "fault",
-	Names: []string{"row-major", "column-major", "aligned", "packed", "packed-reversed", "128x4", "8x4"}}
+// layoutTable has how layouts are named and put in words, to what numbers of rows and
+// columns they are filled up, and where a scale is in a grid of that many rows and columns.
+var layoutTable = [...]struct {
+	name, in   string
+	rows, cols int
+	index      func(r, c, rows, cols int) int
+}{
+	RowMajor:    {"row-major", "row-major", 1, 1, func(r, c, _, cols int) int { return r*cols + c }},
+	columnMajor: {"column-major", "column-major", 1, 1, func(r, c, rows, _ int) int { return c*rows + r }},
+	aligned: {"aligned", "column-major with columns aligned to four (TMA)", 4, 1,
+		func(r, c, rows, _ int) int { return c*rows + r }},
+	packed: {"packed", "packed UE8M0, four to a word", 4, 4,
+		func(r, c, rows, _ int) int { return (c/4*rows+r)*4 + c%4 }},
+	packedReversed: {"packed-reversed", "packed UE8M0, four to a word, in reverse", 4, 4,
+		func(r, c, rows, _ int) int { return (c/4*rows+r)*4 + 3 - c%4 }},
+	Tiles128x4: {"128x4", "tiles of 128x4", 128, 4,
+		func(r, c, _, cols int) int { return (r/128*(cols/4)+c/4)*512 + r%32*16 + r%128/32*4 + c%4 }},
+	tiles8x4: {"8x4", "tiles of 8x4", 8, 4,
+		func(r, c, _, cols int) int { return (r/8*(cols/4)+c/4)*32 + r%8*4 + c%4 }},
+}
+
+var layouts = enum.Enum[GridLayout]{Type: "GridLayout", What: "layout of scales", Prefix: "fault", Names: layoutNames()}
+
+func layoutNames() (names []string) {
+	for _, l := range layoutTable {
+		names = append(names, l.name)
+	}
+	return names
+}
 
 // String returns a name such as "128x4".
 func (l GridLayout) String() string { return layouts.String(l) }
@@ -45,44 +72,19 @@ func (l GridLayout) in() string {
 	if !layouts.Valid(l) {
 		return l.String()
 	}
-	return [...]string{
-		"row-major", "column-major", "column-major with columns aligned to four (TMA)", "packed UE8M0, four to a word",
-		"packed UE8M0, four to a word, in reverse", "tiles of 128x4", "tiles of 8x4",
-	}[l]
+	return layoutTable[l].in
 }
 
 // Index returns where the scale of row r and column c is, in a grid of the given size.
+// It panics for an unknown layout.
 func (l GridLayout) Index(r, c, rows, cols int) int {
-	switch l {
-	case columnMajor:
-		return c*rows + r
-	case aligned:
-		return c*roundUp(rows, 4) + r
-	case packed:
-		return (c/4*roundUp(rows, 4)+r)*4 + c%4
-	case packedReversed:
-		return (c/4*roundUp(rows, 4)+r)*4 + 3 - c%4
-	case Tiles128x4:
-		return (r/128*((cols+3)/4)+c/4)*512 + r%32*16 + r%128/32*4 + c%4
-	case tiles8x4:
-		return (r/8*((cols+3)/4)+c/4)*32 + r%8*4 + c%4
-	}
-	return r*cols + c
+	t := &layoutTable[l]
+	return t.index(r, c, roundUp(rows, t.rows), roundUp(cols, t.cols))
 }
 
 // size is the number of places of a grid, gaps included.
 func (l GridLayout) size(rows, cols int) int {
-	switch l {
-	case aligned:
-		return roundUp(rows, 4) * cols
-	case packed, packedReversed:
-		return roundUp(rows, 4) * roundUp(cols, 4)
-	case Tiles128x4:
-		return roundUp(rows, 128) * roundUp(cols, 4)
-	case tiles8x4:
-		return roundUp(rows, 8) * roundUp(cols, 4)
-	}
-	return rows * cols
+	return roundUp(rows, layoutTable[l].rows) * roundUp(cols, layoutTable[l].cols)
 }
 
 func roundUp(n, to int) int { return (n + to - 1) / to * to }

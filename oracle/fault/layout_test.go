@@ -99,6 +99,6 @@ func TestLayouts(t *testing.T) {
 
 // TestUnknownLayout has a text.
 func TestUnknownLayout(t *testing.T) {
-	f := Fault{Kind: ScalesLayout, Of: A, Read: 99}
+	f := Fault{Kind: "scales-layout", Of: A, Read: 99}
 	require.Equal(t, "the scales of A, row-major, are read as "+GridLayout(99).String(), f.String())
 }

@@ -67,23 +67,23 @@ func narrowProducts() map[string]Product {
 // narrowFaults are what goes wrong with narrow operands more than with others.
 func narrowFaults() []Fault {
 	return []Fault{
-		{Kind: NibblesSwapped, Of: B},
-		{Kind: OuterIgnored, Of: A}, {Kind: OuterIgnored, Of: B}, {Kind: OuterIgnored, Of: Both},
-		{Kind: OuterSquared, Of: A}, {Kind: OuterSquared, Of: Both},
-		{Kind: OuterReciprocal, Of: A}, {Kind: OuterReciprocal, Of: B}, {Kind: OuterReciprocal, Of: Both},
-		{Kind: ScalesExponentOff, Of: A, By: 1}, {Kind: ScalesExponentOff, Of: Both, By: 1}, {Kind: ScalesExponentOff, Of: Both, By: -1},
-		{Kind: ScalesAsE8M0, Of: A}, {Kind: ScalesAsE8M0, Of: Both},
-		{Kind: ScalesAsE4M3, Of: A}, {Kind: ScalesAsE4M3, Of: Both},
-		{Kind: ScalesAsUE4M3, Of: A}, {Kind: ScalesAsUE4M3, Of: Both},
-		{Kind: ScalesNaNNumber, Of: A}, {Kind: ScalesNaNNumber, Of: B}, {Kind: ScalesNaNNumber, Of: Both},
-		{Kind: ScalesLayout, Of: A, Written: RowMajor, Read: Tiles128x4}, {Kind: ScalesLayout, Of: A, Written: Tiles128x4, Read: RowMajor},
-		{Kind: ScalesLayout, Of: B, Written: RowMajor, Read: Tiles128x4}, {Kind: ScalesLayout, Of: Both, Written: RowMajor, Read: Tiles128x4},
-		{Kind: ScalesLayout, Of: Both, Written: columnMajor, Read: RowMajor},
-		{Kind: ScalesTransposed, Of: A}, {Kind: ScalesTransposed, Of: Both},
-		{Kind: ScalesColumnsOff, Of: Both, By: 1}, {Kind: ScalesFirstColumn, Of: Both}, {Kind: ScalesFirstRow, Of: Both},
-		{Kind: ScalesSquared, Of: Both}, {Kind: ScalesReciprocal, Of: Both}, {Kind: ScalesIgnored, Of: Both},
-		{Kind: ScalesBlock, Of: A, By: 16}, {Kind: ScalesBlock, Of: A, By: 32}, {Kind: ScalesBlock, Of: Both, By: 16}, {Kind: ScalesBlock, Of: Both, By: 32},
-		{Kind: ScalesGrid, Of: A, By: 16}, {Kind: ScalesGrid, Of: A, By: 32}, {Kind: ScalesGrid, Of: Both, By: 16}, {Kind: ScalesGrid, Of: Both, By: 32},
+		{Kind: "nibbles-swapped", Of: B},
+		{Kind: "outer-ignored", Of: A}, {Kind: "outer-ignored", Of: B}, {Kind: "outer-ignored", Of: Both},
+		{Kind: "outer-squared", Of: A}, {Kind: "outer-squared", Of: Both},
+		{Kind: "outer-reciprocal", Of: A}, {Kind: "outer-reciprocal", Of: B}, {Kind: "outer-reciprocal", Of: Both},
+		{Kind: "scales-exponent-off", Of: A, By: 1}, {Kind: "scales-exponent-off", Of: Both, By: 1}, {Kind: "scales-exponent-off", Of: Both, By: -1},
+		{Kind: "scales-as-e8m0", Of: A}, {Kind: "scales-as-e8m0", Of: Both},
+		{Kind: "scales-as-e4m3", Of: A}, {Kind: "scales-as-e4m3", Of: Both},
+		{Kind: "scales-as-ue4m3", Of: A}, {Kind: "scales-as-ue4m3", Of: Both},
+		{Kind: "scales-nan-number", Of: A}, {Kind: "scales-nan-number", Of: B}, {Kind: "scales-nan-number", Of: Both},
+		{Kind: "scales-layout", Of: A, Written: RowMajor, Read: Tiles128x4}, {Kind: "scales-layout", Of: A, Written: Tiles128x4, Read: RowMajor},
+		{Kind: "scales-layout", Of: B, Written: RowMajor, Read: Tiles128x4}, {Kind: "scales-layout", Of: Both, Written: RowMajor, Read: Tiles128x4},
+		{Kind: "scales-layout", Of: Both, Written: columnMajor, Read: RowMajor},
+		{Kind: "scales-transposed", Of: A}, {Kind: "scales-transposed", Of: Both},
+		{Kind: "scales-columns-off", Of: Both, By: 1}, {Kind: "scales-first-column", Of: Both}, {Kind: "scales-first-row", Of: Both},
+		{Kind: "scales-squared", Of: Both}, {Kind: "scales-reciprocal", Of: Both}, {Kind: "scales-ignored", Of: Both},
+		{Kind: "scales-block", Of: A, By: 16}, {Kind: "scales-block", Of: A, By: 32}, {Kind: "scales-block", Of: Both, By: 16}, {Kind: "scales-block", Of: Both, By: 32},
+		{Kind: "scales-grid", Of: A, By: 16}, {Kind: "scales-grid", Of: A, By: 32}, {Kind: "scales-grid", Of: Both, By: 16}, {Kind: "scales-grid", Of: Both, By: 32},
 	}
 }
 
@@ -101,7 +101,7 @@ func withNaNScales(p Product) Product {
 // narrowCell says whether a fault is named.
 func narrowCell(t *testing.T, p Product, f Fault) string {
 	t.Helper()
-	if f.Kind == ScalesNaNNumber {
+	if f.Kind == "scales-nan-number" {
 		p = withNaNScales(p)
 	}
 	got := make([]float32, narrowRows*narrowCols)
@@ -111,7 +111,7 @@ func narrowCell(t *testing.T, p Product, f Fault) string {
 	}
 	require.NoError(t, Inject(t.Context(), got, f, p, Options{}), f)
 	var o Options
-	if f.Kind == ScalesNaNNumber { // of which a row and a column are too few to be met
+	if f.Kind == "scales-nan-number" { // of which a row and a column are too few to be met
 		o.Wrong = wrongOf(t, got, p)
 	}
 	e, err := Explain(t.Context(), got, p, o)
@@ -188,7 +188,7 @@ func TestNarrowFaults(t *testing.T) {
 		require.Zero(t, e.Wrong, name)
 	}
 	if testing.Short() {
-		for _, f := range []Fault{{Kind: NibblesSwapped, Of: B}, {Kind: OuterReciprocal, Of: A}, {Kind: ScalesAsE8M0, Of: Both}, {Kind: ScalesNaNNumber, Of: A}} {
+		for _, f := range []Fault{{Kind: "nibbles-swapped", Of: B}, {Kind: "outer-reciprocal", Of: A}, {Kind: "scales-as-e8m0", Of: Both}, {Kind: "scales-nan-number", Of: A}} {
 			require.NotContains(t, []string{"no", "cannot be"}, narrowCell(t, narrowProducts()["NVFP4"], f), "%v", f)
 		}
 		return
@@ -206,7 +206,7 @@ func TestOtherScaleOfBoth(t *testing.T) {
 	for _, name := range []string{"NVFP4", "MXFP4", "FP8 by FP4"} {
 		p := narrowProducts()[name]
 		width := p.A.Block.Cols
-		require.Equal(t, "yes", narrowCell(t, p, Fault{Kind: KOtherScale, Of: Both, From: 64, To: 64 + width, By: 1}), name)
+		require.Equal(t, "yes", narrowCell(t, p, Fault{Kind: "k-other-scale", Of: Both, From: 64, To: 64 + width, By: 1}), name)
 	}
 }
 
@@ -221,7 +221,7 @@ func TestNarrowInjected(t *testing.T) {
 		return c[0], right
 	}
 	g := products["NVFP4"].A.Outer.Scales[0]
-	for kind, factor := range map[Kind]float32{OuterIgnored: 1 / g, OuterSquared: g, OuterReciprocal: 1 / (g * g)} {
+	for kind, factor := range map[Kind]float32{"outer-ignored": 1 / g, "outer-squared": g, "outer-reciprocal": 1 / (g * g)} {
 		got, right := at("NVFP4", Fault{Kind: kind, Of: A})
 		require.InEpsilon(t, right*factor, got, 1e-5, "%v", kind)
 	}
@@ -231,7 +231,7 @@ func TestNarrowInjected(t *testing.T) {
 	require.NoError(t, Inject(t.Context(), c, Fault{}, nan, Options{}))
 	require.True(t, math.IsNaN(float64(c[3*narrowCols])))
 	before := slices.Clone(c)
-	require.NoError(t, Inject(t.Context(), c, Fault{Kind: ScalesNaNNumber, Of: A}, nan, Options{}))
+	require.NoError(t, Inject(t.Context(), c, Fault{Kind: "scales-nan-number", Of: A}, nan, Options{}))
 	var sum float64
 	for k, x := range nan.A.Row(3) {
 		s := float64(nan.A.Scale(3, k))
@@ -245,7 +245,7 @@ func TestNarrowInjected(t *testing.T) {
 		require.Equal(t, math.Float32bits(before[i]), math.Float32bits(c[i]), "%d", i)
 	}
 	nan = withNaNScales(products["MXFP4"])
-	require.NoError(t, Inject(t.Context(), c, Fault{Kind: ScalesNaNNumber, Of: A}, nan, Options{}))
+	require.NoError(t, Inject(t.Context(), c, Fault{Kind: "scales-nan-number", Of: A}, nan, Options{}))
 	for j := range narrowCols {
 		var part float64
 		for k := 32; k < 64; k++ {
@@ -261,6 +261,6 @@ func TestNarrowInjected(t *testing.T) {
 		code, _ := fp8.E8M0FromFloat32(p.A.Scale(0, k))
 		signed += float64(p.A.Format.Float32(x)) * float64(fp8.E4M3.Float32(byte(code))) * float64(p.B.At(0, k))
 	}
-	got, _ := at("MXFP4", Fault{Kind: ScalesAsE4M3, Of: A})
+	got, _ := at("MXFP4", Fault{Kind: "scales-as-e4m3", Of: A})
 	require.InEpsilon(t, signed, got, 1e-5)
 }

@@ -13,6 +13,7 @@ import (
 // scales.
 type operand struct {
 	t      *tensor.Tensor
+	grid   grid // of scales
 	rows   int
 	k      int
 	width  int // codes of a row that share a scale
@@ -31,7 +32,7 @@ type operand struct {
 func newOperand(t *tensor.Tensor) operand {
 	rows, k := t.Dims()
 	_, width := t.Block.Extents(rows, k)
-	return operand{t: t, rows: rows, k: k, width: width, format: t.Format, divide: t.Outer.Divide}
+	return operand{t: t, grid: gridOf(t), rows: rows, k: k, width: width, format: t.Format, divide: t.Outer.Divide}
 }
 
 // row returns the codes of row i, in memory of the tensor or in buf.
@@ -54,9 +55,7 @@ func (o *operand) scaleAt(i, q int) float32 {
 
 // rightScale is scaleAt of the tensor.
 func (o *operand) rightScale(i, q int) float32 {
-	rows, k := o.t.Dims()
-	height, _ := o.t.Block.Extents(rows, k)
-	return o.t.ScaleRow(i / height)[q]
+	return o.t.ScaleRow(i / o.grid.height)[q]
 }
 
 // blocks is the number of scales of a row.
@@ -215,25 +214,18 @@ func (g *grid) read(n int, out beyond) float32 {
 	return g.t.ScaleRow(n / g.cols)[n%g.cols]
 }
 
-// hasNaN reports whether a scale is NaN.
-func (g *grid) hasNaN() bool {
+// every reports whether all scales are as is says.
+func (g *grid) every(is func(s float32) bool) bool {
 	for r := range g.rows {
-		if slices.ContainsFunc(g.t.ScaleRow(r), func(s float32) bool { return s != s }) {
-			return true
+		if slices.ContainsFunc(g.t.ScaleRow(r), func(s float32) bool { return !is(s) }) {
+			return false
 		}
 	}
-	return false
+	return true
 }
 
 // uniform reports whether all scales are equal.
 func (g *grid) uniform() bool {
 	first := g.t.ScaleRow(0)[0]
-	for r := range g.rows {
-		for _, s := range g.t.ScaleRow(r) {
-			if s != first {
-				return false
-			}
-		}
-	}
-	return true
+	return g.every(func(s float32) bool { return s == first })
 }

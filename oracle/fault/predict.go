@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	"github.com/octavo-fp8/octavo/gemm"
+	"github.com/octavo-fp8/octavo/internal/halves"
+	"github.com/octavo-fp8/octavo/oracle/explain"
 )
 
 // guess is what a kernel with a fault gives for an element, before that is rounded to the
@@ -110,18 +112,26 @@ func (m *magnitude) addBlock(sum, total float64, sa, sb float32, known *bool) {
 
 // dot is an element of a·bᵀ, and whether all of its scales are known.
 func (s *sample) dot(a, b *operand, i, j int, w *scratch) (sum magnitude, known bool) {
-	w.x, w.y = slices.Grow(w.x[:0], a.k), slices.Grow(w.y[:0], b.k)
-	x, y := a.row(w.x, i), b.row(w.y, j)
 	u, v := values(a.format), values(b.format)
 	mu, mv := magnitudes(a.format, s.aligned), magnitudes(b.format, s.aligned)
-	block := min(a.width, b.width)
 	known = true
+	eachBlock(a, b, i, j, w, func(x, y []byte, sa, sb float32) {
+		p, t := dot(x, y, u, v, mu, mv)
+		sum.addBlock(p, t, sa, sb, &known)
+	})
+	return sum.times(a.factor(i) * b.factor(j)), known
+}
+
+// eachBlock calls do with the codes of row i of a and of row j of b in each block of K, and
+// with their scales.
+func eachBlock(a, b *operand, i, j int, w *scratch, do func(x, y []byte, sa, sb float32)) {
+	w.x, w.y = slices.Grow(w.x[:0], a.k), slices.Grow(w.y[:0], b.k)
+	x, y := a.row(w.x, i), b.row(w.y, j)
+	block := min(a.width, b.width)
 	for lo := 0; lo < a.k; lo += block {
 		hi := min(lo+block, a.k)
-		p, t := dot(x[lo:hi], y[lo:hi], u, v, mu, mv)
-		sum.addBlock(p, t, a.scaleAt(i, lo/a.width), b.scaleAt(j, lo/b.width), &known)
+		do(x[lo:hi], y[lo:hi], a.scaleAt(i, lo/a.width), b.scaleAt(j, lo/b.width))
 	}
-	return sum.times(a.factor(i) * b.factor(j)), known
 }
 
 // exactly returns element (i, j) of the product as the kernel of c computes it, without
@@ -132,22 +142,28 @@ func (c *change) exactly(ctx context.Context, i, j int) (float32, error) {
 		if c.dot != nil {
 			return c.dot(c, i, j)
 		}
-		a, errA := c.a.matrix(i)
-		b, errB := c.b.matrix(j)
-		var v [1]float32
-		switch {
-		case errA != nil:
-			err = errA
-		case errB != nil:
-			err = errB
-		default:
-			if e := multiply(ctx, v[:], a, b, &c.kernel, 1); e != nil {
-				err = e
-			}
+		v, failed := c.computed(ctx, i, j)
+		if failed != nil {
+			err = failed
 		}
-		return v[0]
+		return v
 	})
 	return v, err
+}
+
+// computed returns the product of row i of a and row j of b by c's kernel.
+func (c *change) computed(ctx context.Context, i, j int) (float32, error) {
+	var v [1]float32
+	a, err := c.a.matrix(i)
+	if err != nil {
+		return 0, err
+	}
+	b, err := c.b.matrix(j)
+	if err != nil {
+		return 0, err
+	}
+	err = multiply(ctx, v[:], a, b, &c.kernel, 1)
+	return v[0], err
 }
 
 // bits reports whether the kernel of c gives every bit of an element.
@@ -156,18 +172,9 @@ func bits[T gemm.Output](ctx context.Context, c *change, e *element) (bool, erro
 	if err != nil {
 		return false, err
 	}
-	x := widen(narrow[T](c.finish(v, e.i, e.j)))
+	x := halves.Value(halves.Round[T](c.finish(v, e.i, e.j)))
 	return x != x && e.got != e.got || math.Float32bits(x) == math.Float32bits(float32(e.got)), nil
 }
-
-// outcome is how a guess fits an element.
-type outcome uint8
-
-const (
-	open    outcome = iota // the fault does not say what the element is
-	refuted                // the element is not what the fault makes of it
-	fits
-)
 
 const (
 	// mostEvidence is the most that one element counts for, in bits: as many as those of
@@ -182,16 +189,16 @@ const (
 // fit compares a guess with an element. How unlikely it is that a wrong element fits by
 // chance is its evidence, in bits: a result that is off by a distance for another reason
 // is in the window of the guess with a probability of about the window's share of it.
-func (s *sample) fit(c *change, g guess, e *element) (outcome, float64) {
+func (s *sample) fit(c *change, g guess, e *element) (explain.Outcome, float64) {
 	if g.unknown {
-		return open, 0
+		return explain.Open, 0
 	}
 	tolerance := g.tolerance
 	var evidence float64
 	if c.rounded != Float32 {
 		// The value on its way is a number of the narrower type.
 		if !c.representable(e) {
-			return refuted, 0
+			return explain.Refuted, 0
 		}
 		part := 0.5
 		if c.cut {
@@ -203,9 +210,9 @@ func (s *sample) fit(c *change, g guess, e *element) (outcome, float64) {
 		evidence = float64(max(of-fraction, 0))
 		if c.unordered && (e.got != e.got || math.IsInf(e.got, 0)) {
 			if _, _, most := c.rounded.parameters(); e.all.total >= most*c.scale(e) {
-				return fits, nonFinite
+				return explain.Fits, nonFinite
 			}
-			return refuted, 0
+			return explain.Refuted, 0
 		}
 		if c.unordered {
 			// Each of K additions was rounded, and scales were applied, which takes bits.
@@ -221,9 +228,9 @@ func (s *sample) fit(c *change, g guess, e *element) (outcome, float64) {
 	}
 	if !s.near(c, g.value, tolerance, e.got) {
 		if g.partly {
-			return open, 0
+			return explain.Open, 0
 		}
-		return refuted, 0
+		return explain.Refuted, 0
 	}
 	switch {
 	case !e.wrong || evidence > 0:
@@ -233,18 +240,16 @@ func (s *sample) fit(c *change, g guess, e *element) (outcome, float64) {
 		evidence = max(min(math.Log2(math.Abs(e.got)/tolerance), mostEvidence), nonFinite)
 	case c.exact && float32(g.value) == float32(e.got):
 		evidence = mostEvidence
-	case tolerance > 0 && e.distance > 0:
-		evidence = min(math.Log2(e.distance/tolerance), mostEvidence)
 	case e.distance > 0:
-		evidence = mostEvidence
+		evidence = explain.Evidence(e.distance, tolerance, mostEvidence)
 	}
 	if g.partly {
 		evidence = min(evidence, guessed)
 	}
 	if e.wrong && evidence < 1 {
-		return open, 0 // nearly as near to the right result
+		return explain.Open, 0 // nearly as near to the right result
 	}
-	return fits, evidence
+	return explain.Fits, evidence
 }
 
 // representable reports whether an element is a number of the type to which c rounds or,

@@ -78,9 +78,9 @@ func TestOneScale(t *testing.T) {
 				require.NotEmpty(t, e.Findings, name)
 				from, to := 128*at.block, 128*(at.block+1)
 				f := e.Findings[0]
-				require.Equal(t, Fault{Kind: KFactor, Of: side, From: from, To: to, Factor: 2, Where: where}, f.Fault, "%s: %v", name, e)
+				require.Equal(t, Fault{Kind: "k-factor", Of: side, From: from, To: to, Factor: 2, Where: where}, f.Fault, "%s: %v", name, e)
 				if !bits { // adding twice rounds once more
-					require.Contains(t, f.Same, Fault{Kind: KDoubled, From: from, To: to, Where: where}, "%s: %v", name, e)
+					require.Contains(t, f.Same, Fault{Kind: "k-doubled", From: from, To: to, Where: where}, "%s: %v", name, e)
 					require.Contains(t, f.String(), "one of these; this result cannot tell them apart")
 				}
 				require.Contains(t, f.String(), fmt.Sprintf("the scale of %v of products %d to %d of K is 2 times what it should be, in ", side, from, to-1), name)
@@ -116,13 +116,13 @@ func TestOtherRow(t *testing.T) {
 // TestApart says that results cannot be told apart where there are several explanations
 // only.
 func TestApart(t *testing.T) {
-	f := Finding{Fault: Fault{Kind: ScalesRowsOff, Of: A, By: 1}, Explained: 3, Of: 3, Rows: 1, OfRows: 1}
+	f := Finding{Fault: Fault{Kind: "scales-rows-off", Of: A, By: 1}, Explained: 3, Of: 3, Rows: 1, OfRows: 1}
 	require.Equal(t, "the scales of A are read one row too far: explains 3 of 3 wrong elements looked at, in 1 of 1 rows", f.String())
 	for i := range 7 {
-		f.Same = append(f.Same, Fault{Kind: ScalesOfTile, Of: A, By: i + 2})
+		f.Same = append(f.Same, Fault{Kind: "scales-of-tile", Of: A, By: i + 2})
 	}
 	for _, by := range []int{9, 12, 700} {
-		f.Same = append(f.Same, Fault{Kind: ScalesOfRow, Of: A, By: by})
+		f.Same = append(f.Same, Fault{Kind: "scales-of-row", Of: A, By: by})
 	}
 	text := f.String()
 	require.True(t, strings.HasPrefix(text, "one of these; this result cannot tell them apart: (1) the scales of A are read one row too far; (2) "), text)

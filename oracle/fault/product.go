@@ -34,8 +34,6 @@ type problem struct {
 	m, n, k    int
 	block      int // products that share a pair of scales
 	a, b       operand
-	gridA      grid
-	gridB      grid
 	out        Type // of C
 	explaining bool // and not injecting
 }
@@ -65,7 +63,7 @@ func newProblem(p Product, c int) (*problem, error) {
 		}
 	}
 	return &problem{Product: p, m: size.M, n: size.N, k: size.K, block: max(size.Block, 1),
-		a: newOperand(p.A), b: newOperand(p.B), gridA: gridOf(p.A), gridB: gridOf(p.B)}, nil
+		a: newOperand(p.A), b: newOperand(p.B)}, nil
 }
 
 func (p *Product) hasModel() bool { return p.Kernel.Model != oracle.Model{} }
@@ -73,12 +71,12 @@ func (p *Product) hasModel() bool { return p.Kernel.Model != oracle.Model{} }
 // empty reports whether there is nothing to get wrong.
 func (p *problem) empty() bool { return p.m == 0 || p.n == 0 || p.k == 0 }
 
-// tensor returns an operand.
-func (p *problem) tensor(s Side) *tensor.Tensor {
+// operand returns the operand of a side, as it should be read.
+func (p *problem) operand(s Side) *operand {
 	if s == B {
-		return p.B
+		return &p.b
 	}
-	return p.A
+	return &p.a
 }
 
 // sidesAlike returns the operands that a fault of blocks along K may be of: both at once
@@ -88,14 +86,6 @@ func (p *problem) sidesAlike() []Side {
 		return []Side{A, B, Both}
 	}
 	return []Side{A, B}
-}
-
-// side returns an operand's grid.
-func (p *problem) side(s Side) *grid {
-	if s == B {
-		return &p.gridB
-	}
-	return &p.gridA
 }
 
 // multiply writes the float32 product of a and b as kernel k does.

@@ -1,6 +1,10 @@
 package fault
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/octavo-fp8/octavo/oracle/explain"
+)
 
 // Region says which elements of C have a fault. The zero Region is all of them.
 type Region struct {
@@ -90,15 +94,15 @@ func join(a, b string) string {
 // and otherwise in the simplest region that has all elements that it explains and none
 // that contradict it.
 func (x *explainer[T]) region(c *candidate) Region {
-	if c.contradicted == 0 {
+	if c.Contradicted == 0 {
 		return Region{}
 	}
 	var in, out []*element
 	for n := range x.elements {
 		switch e := &x.elements[n]; {
-		case e.wrong && c.outcomes[n] == fits:
+		case e.wrong && c.outcomes[n] == explain.Fits:
 			in = append(in, e)
-		case !e.wrong && c.outcomes[n] == refuted:
+		case !e.wrong && c.outcomes[n] == explain.Refuted:
 			out = append(out, e)
 		}
 	}
@@ -111,7 +115,9 @@ func (x *explainer[T]) region(c *candidate) Region {
 		all = append(all, Region{Along: A, Every: every, First: in[0].i % every}, Region{Along: B, Every: every, First: in[0].j % every})
 	}
 	// Both ranges together: each is found from elements that the other does not rule out.
-	rows, cols := Region{FromRow: least(in, row), ToRow: most(in, row) + 1}, Region{FromCol: least(in, col), ToCol: most(in, col) + 1}
+	top, bottom := ends(in, row)
+	left, right := ends(in, col)
+	rows, cols := Region{FromRow: top, ToRow: bottom + 1}, Region{FromCol: left, ToCol: right + 1}
 	fromRow, toRow = between(in, within(out, cols), row, x.p.m)
 	fromCol, toCol = between(in, within(out, rows), col, x.p.n)
 	all = append(all, Region{FromRow: fromRow, ToRow: toRow, FromCol: fromCol, ToCol: toCol})
@@ -126,13 +132,14 @@ func (x *explainer[T]) region(c *candidate) Region {
 // scaleRow returns the rows (of A) or columns (of B) of C under one row of the grid of
 // scales, if all elements are there.
 func (p *problem) scaleRow(s Side, elements []*element) Region {
-	height, of := p.side(s).height, func(e *element) int { return e.i }
+	height, of := p.operand(s).grid.height, func(e *element) int { return e.i }
 	if s == B {
 		of = func(e *element) int { return e.j }
 	}
-	from := least(elements, of) / height * height
+	first, last := ends(elements, of)
+	from := first / height * height
 	to := from + height
-	if most(elements, of) >= to {
+	if last >= to {
 		return Region{}
 	}
 	if to >= p.extent(s) && height > 1 {
@@ -154,7 +161,7 @@ func (p *problem) ofScaleRow(s Side, r Region) bool {
 	if to == 0 {
 		to = p.extent(s)
 	}
-	height := p.side(s).height
+	height := p.operand(s).grid.height
 	return r == other && from%height == 0 && to == min(from+height, p.extent(s))
 }
 
@@ -186,27 +193,20 @@ func within(elements []*element, r Region) (some []*element) {
 	return some
 }
 
-func least(elements []*element, of func(*element) int) int {
-	n := of(elements[0])
+// ends returns the least and the largest row or column of elements.
+func ends(elements []*element, of func(*element) int) (first, last int) {
+	first, last = of(elements[0]), of(elements[0])
 	for _, e := range elements {
-		n = min(n, of(e))
+		first, last = min(first, of(e)), max(last, of(e))
 	}
-	return n
-}
-
-func most(elements []*element, of func(*element) int) int {
-	n := of(elements[0])
-	for _, e := range elements {
-		n = max(n, of(e))
-	}
-	return n
+	return first, last
 }
 
 // between returns a range of rows or columns that has all elements in and reaches up to
 // those out. Where an end is not known to one, it is at the roundest number; to is 0 if
 // the range reaches the end of C.
 func between(in, out []*element, of func(*element) int, size int) (from, to int) {
-	first, last := least(in, of), most(in, of)
+	first, last := ends(in, of)
 	before, after := -1, size
 	for _, e := range out {
 		if n := of(e); n < first {

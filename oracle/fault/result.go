@@ -1,9 +1,6 @@
 package fault
 
-import (
-	"fmt"
-	"math"
-)
+import "math"
 
 func applyTransposed(_ Fault, p *problem, c *change) error {
 	c.from = func(i, j int, add func(i, j int)) {
@@ -28,31 +25,6 @@ func applyTilesTransposed(f Fault, p *problem, c *change) error {
 	return nil
 }
 
-func (s Side) lines(n int) string {
-	if s == B {
-		return plural(n, "column")
-	}
-	return plural(n, "row")
-}
-
-func textOfResultsOff(f Fault) string {
-	if f.By < 0 {
-		return fmt.Sprintf("C is written %s too far", f.Of.lines(-f.By))
-	}
-	return fmt.Sprintf("C is written %s too early", f.Of.lines(f.By))
-}
-
-func listResultsOff(p *problem, _ bool) (all []Fault) {
-	for _, s := range []Side{B, A} {
-		for _, n := range []int{1, -1} {
-			if p.extent(s) > 1 {
-				all = append(all, Fault{Kind: ResultsOff, Of: s, By: n})
-			}
-		}
-	}
-	return all
-}
-
 // applyResultsOff moves what is in memory: what is before the beginning or beyond the end
 // is not known, or 0.
 func applyResultsOff(f Fault, p *problem, c *change) error {
@@ -72,13 +44,9 @@ func applyResultsOff(f Fault, p *problem, c *change) error {
 	return nil
 }
 
-func textOfResultsExchanged(f Fault) string {
-	return fmt.Sprintf("neighbouring tiles of %s of C are exchanged", f.Of.lines(f.By))
-}
-
 func applyResultsExchanged(f Fault, p *problem, c *change) error {
 	if f.By < 1 || f.By >= p.extent(f.Of) {
-		return notHere("tiles of %s", f.Of.lines(f.By))
+		return notHere("tiles of %s", f.fill("{lines}"))
 	}
 	c.from = func(i, j int, add func(i, j int)) {
 		at := &i
@@ -99,76 +67,64 @@ func exchange(n, size int) int {
 	return n + ((tile^1)-tile)*size
 }
 
-func textOfStale(text string) func(Fault) string {
-	return func(f Fault) string { return text + " " + f.Of.lines(f.By) + " before" }
-}
-
-func applyStale(f Fault, p *problem, c *change) error {
-	if f.By < 1 || f.By >= p.extent(f.Of) || f.Of == Both || f.Of == Neither {
-		return notHere("tiles of %s", f.Of.lines(f.By))
-	}
-	c.from = func(i, j int, add func(i, j int)) {
-		add(i, j)
-		for range p.extent(f.Of) {
-			if f.Of == A {
-				i -= f.By
-			} else {
-				j -= f.By
-			}
-			if i < 0 || j < 0 {
-				return
-			}
+// applyStale adds the results of up to most tiles before.
+func applyStale(most int) func(Fault, *problem, *change) error {
+	return func(f Fault, p *problem, c *change) error {
+		if f.By < 1 || f.By >= p.extent(f.Of) {
+			return notHere("tiles of %s", f.fill("{lines}"))
+		}
+		c.from = func(i, j int, add func(i, j int)) {
 			add(i, j)
-			if f.Kind == Stale {
-				return
+			for range min(most, p.extent(f.Of)) {
+				if f.Of == A {
+					i -= f.By
+				} else {
+					j -= f.By
+				}
+				if i < 0 || j < 0 {
+					return
+				}
+				add(i, j)
 			}
 		}
+		return nil
 	}
-	return nil
 }
+
+func fromNothing(_, _ int, _ func(i, j int)) {}
 
 func applyUnwritten(_ Fault, _ *problem, c *change) error {
-	c.from = func(_, _ int, _ func(i, j int)) {}
-	c.bias, c.old = 0, 0
+	c.from, c.bias, c.old = fromNothing, 0, 0
 	return nil
 }
 
-func applyOld(f Fault, p *problem, c *change) error {
-	if p.Old == nil {
-		return notHere("there is no old C")
-	}
-	switch f.Kind {
-	case OldKept:
-		c.from = func(_, _ int, _ func(i, j int)) {}
-		c.bias = 0
-	case OldLost:
-		c.old = 0
-	case OldTwice:
-		c.old = 2
-	}
-	return nil
-}
-
-func applyBias(f Fault, p *problem, c *change) error {
-	if p.Bias == nil {
-		return notHere("there is no bias")
-	}
-	switch f.Kind {
-	case BiasLost:
-		c.bias = 0
-	case BiasTwice:
-		c.bias = 2
-	case BiasByRow:
-		if p.m > p.n {
-			return notHere("a bias of %d elements for %d rows", p.n, p.m)
+// applyOld applies a fault of the old C.
+func applyOld(do func(c *change)) func(Fault, *problem, *change) error {
+	return func(_ Fault, p *problem, c *change) error {
+		if p.Old == nil {
+			return notHere("there is no old C")
 		}
-		c.biasAt = func(i, _ int) int { return i }
+		do(c)
+		return nil
 	}
-	return nil
 }
 
-func textOfScaled(f Fault) string {
-	return fmt.Sprintf("each element is %.6g times the right one", f.Factor)
+// applyBias applies a fault of the bias.
+func applyBias(do func(c *change)) func(Fault, *problem, *change) error {
+	return func(_ Fault, p *problem, c *change) error {
+		if p.Bias == nil {
+			return notHere("there is no bias")
+		}
+		do(c)
+		return nil
+	}
+}
+
+func applyBiasByRow(f Fault, p *problem, c *change) error {
+	if p.Bias != nil && p.m > p.n {
+		return notHere("a bias of %d elements for %d rows", p.n, p.m)
+	}
+	return applyBias(func(c *change) { c.biasAt = func(i, _ int) int { return i } })(f, p, c)
 }
 
 func applyScaled(f Fault, _ *problem, c *change) error {
@@ -177,17 +133,6 @@ func applyScaled(f Fault, _ *problem, c *change) error {
 	}
 	c.factor, c.slack, c.fitted = f.Factor, 0x1p-22, true
 	return nil
-}
-
-func textOfClamped(f Fault) string {
-	return fmt.Sprintf("results are cut to at most %.6g in magnitude", f.Factor)
-}
-
-func listClamped(p *problem, _ bool) (all []Fault) {
-	for _, most := range []float64{448, 240, 57344, 65504} {
-		all = append(all, Fault{Kind: Clamped, Factor: most})
-	}
-	return all
 }
 
 func applyClamped(f Fault, _ *problem, c *change) error {
@@ -199,29 +144,21 @@ func applyClamped(f Fault, _ *problem, c *change) error {
 	return nil
 }
 
-func textOfRounded(what string) func(Fault) string {
-	return func(f Fault) string { return fmt.Sprintf("results are "+what+" on their way", f.Type) }
-}
-
-func listRounded(k Kind) func(*problem, bool) []Fault {
-	return func(*problem, bool) []Fault {
-		return []Fault{{Kind: k, Type: BFloat16}, {Kind: k, Type: Float16}}
-	}
-}
-
-func applyRounded(f Fault, p *problem, c *change) error {
-	if f.Type != BFloat16 && f.Type != Float16 || f.Kind == Rounded && f.Type == p.out {
-		return notHere("results rounded to %v", f.Type)
-	}
-	c.rounded = f.Type
-	c.cut = f.Kind == Truncated
-	c.after = func(v float32, _, _ int) float32 {
-		if f.Kind == Truncated {
-			return f.Type.cut(v)
+// applyRounded rounds results to another type, or cuts them to it.
+func applyRounded(cut bool) func(Fault, *problem, *change) error {
+	return func(f Fault, p *problem, c *change) error {
+		if f.Type != BFloat16 && f.Type != Float16 || !cut && f.Type == p.out {
+			return notHere("results rounded to %v", f.Type)
 		}
-		return f.Type.narrow(v)
+		c.rounded, c.cut = f.Type, cut
+		c.after = func(v float32, _, _ int) float32 {
+			if cut {
+				return f.Type.cut(v)
+			}
+			return f.Type.narrow(v)
+		}
+		return nil
 	}
-	return nil
 }
 
 // cut rounds toward zero.
@@ -236,17 +173,13 @@ func (t Type) cut(x float32) float32 {
 	return float32(float64(v) - math.Copysign(t.place(math.Abs(float64(v))*(1-0x1p-12)), float64(v)))
 }
 
-func textOfGarbage(f Fault) string {
-	return fmt.Sprintf("what is beyond the last full tile of %s is garbage", f.Of.lines(f.By))
-}
-
 // edge returns where the rows or columns beyond the last full tile begin.
 func (p *problem) edge(f Fault) int { return p.extent(f.Of) / max(f.By, 1) * max(f.By, 1) }
 
 func applyGarbage(f Fault, p *problem, c *change) error {
 	first := p.edge(f)
-	if f.By < 1 || first == p.extent(f.Of) || first == 0 || f.Of != A && f.Of != B {
-		return notHere("there is nothing beyond the last full tile of %s", f.Of.lines(f.By))
+	if f.By < 1 || first == p.extent(f.Of) || first == 0 {
+		return notHere("there is nothing beyond the last full tile of %s", f.fill("{lines}"))
 	}
 	beyond := func(i, j int) bool { return f.Of == A && i >= first || f.Of == B && j >= first }
 	c.unknown = beyond

@@ -4,18 +4,17 @@ import (
 	"context"
 	"math"
 	"slices"
-	"sort"
 
 	"github.com/octavo-fp8/octavo/gemm"
+	"github.com/octavo-fp8/octavo/internal/halves"
 	"github.com/octavo-fp8/octavo/internal/meter"
 	"github.com/octavo-fp8/octavo/internal/parallel"
 	"github.com/octavo-fp8/octavo/oracle"
+	"github.com/octavo-fp8/octavo/oracle/explain"
 	"github.com/octavo-fp8/octavo/tensor"
 )
 
 const (
-	mostWrong = 512 // wrong elements that are looked at
-	mostRight = 384 // other elements
 	// mostProducts is the number of products that a sample may have; it is smaller where
 	// K is very large, but not below leastSampled elements.
 	mostProducts = 1 << 25
@@ -63,116 +62,10 @@ type sample struct {
 	aligned bool
 }
 
-// choose returns places of C to look at: such as are said to be wrong, and others. The
-// latter are in the rows and in the columns of the former, and anywhere.
-func (p *problem) choose(wrong []int) (places []int) {
-	budget := max(leastSampled, mostProducts/p.k)
-	size := p.m * p.n
-	if size <= min(budget, mostWrong+mostRight) {
-		for at := range size {
-			places = append(places, at)
-		}
-		return places
-	}
-	most := min(mostWrong, budget/2)
-	places = p.spread(wrong, most)
-	others := min(mostRight, budget/2)
-	if len(places) == 0 {
-		others += most
-	}
-	chosen := len(places)
-	add := func(i, j int) { places = append(places, i*p.n+j) }
-	for n := range others {
-		// Two irrational numbers fill a square evenly (Roberts' R2 sequence).
-		i := int(float64(p.m) * frac(0.5+float64(float64(n)*0.7548776662466927)))
-		j := int(float64(p.n) * frac(0.5+float64(float64(n)*0.5698402909980532)))
-		near := 0
-		if chosen > 0 {
-			near = places[n%chosen]
-		}
-		switch {
-		case n == 0:
-			add(0, 0)
-		case n == 1:
-			add(p.m-1, p.n-1)
-		case chosen > 0 && n%3 == 0:
-			add(near/p.n, j)
-		case chosen > 0 && n%3 == 1:
-			add(i, near%p.n)
-		default:
-			add(i, j)
-		}
-	}
-	places = append(places, p.around(wrong)...)
-	slices.Sort(places)
-	return slices.Compact(places)
-}
-
-// around returns places just outside the rows and the columns of those that are wrong, so
-// that it is known where these end.
-func (p *problem) around(wrong []int) (places []int) {
-	if len(wrong) == 0 {
-		return nil
-	}
-	row, col := func(at int) int { return at / p.n }, func(at int) int { return at % p.n }
-	lines := func(of func(at int) int) (before, after int) {
-		before, after = of(wrong[0]), of(wrong[0])
-		for _, at := range wrong {
-			before, after = min(before, of(at)), max(after, of(at))
-		}
-		return before - 1, after + 1
-	}
-	above, below := lines(row)
-	left, right := lines(col)
-	add := func(i, j int) {
-		if i >= 0 && i < p.m && j >= 0 && j < p.n {
-			places = append(places, i*p.n+j)
-		}
-	}
-	const each = 8
-	for n := range each {
-		at := wrong[n*len(wrong)/each]
-		add(above, col(at))
-		add(below, col(at))
-		add(row(at), left)
-		add(row(at), right)
-	}
-	return places
-}
-
-func frac(x float64) float64 { return x - math.Floor(x) }
-
-// spread returns up to n of the given places, of as many rows and columns as it can.
-func (p *problem) spread(all []int, n int) []int {
-	if len(all) <= n {
-		return slices.Clone(all)
-	}
-	all = slices.Clone(all)
-	slices.Sort(all)
-	var rows [][]int
-	for from := 0; from < len(all); {
-		to := from + sort.Search(len(all)-from, func(d int) bool { return all[from+d]/p.n > all[from]/p.n })
-		rows = append(rows, all[from:to])
-		from = to
-	}
-	taken := min(len(rows), n)
-	each := (n + taken - 1) / taken
-	var places []int
-	for r := range taken {
-		row := rows[r*len(rows)/taken]
-		start := frac(float64(float64(r) * 0.6180339887498949))
-		for e := range min(each, len(row)) {
-			places = append(places, row[int(float64(len(row))*frac(start+float64(e)/float64(each)))])
-		}
-	}
-	slices.Sort(places)
-	return slices.Compact(places)
-}
-
 // newSample looks at elements of got.
 func newSample[T gemm.Output](ctx context.Context, p *problem, got []T, o Options) (*sample, error) {
 	s := &sample{p: p}
-	places := p.choose(o.Wrong)
+	places := explain.Places(p.m, p.n, max(leastSampled, mostProducts/p.k), o.Wrong)
 	s.elements = make([]element, len(places))
 	var err error
 	if s.coefficient, err = p.relative(ctx, p.Accumulation); err != nil {
@@ -201,24 +94,23 @@ func newSample[T gemm.Output](ctx context.Context, p *problem, got []T, o Option
 			return nil, err
 		}
 	}
-	slices.SortStableFunc(s.elements, func(x, y element) int {
-		switch {
-		case x.wrong == y.wrong:
-			return 0
-		case x.wrong:
-			return -1
-		}
-		return 1
-	})
-	for s.wrong < len(s.elements) && s.elements[s.wrong].wrong {
-		s.wrong++
-	}
+	right := slices.Clone(s.elements)
+	s.elements = slices.DeleteFunc(s.elements, func(e element) bool { return !e.wrong })
+	s.wrong = len(s.elements)
+	s.elements = append(s.elements, slices.DeleteFunc(right, func(e element) bool { return e.wrong })...)
 	return s, nil
 }
 
 // judge finds what an element should be, and whether it is wrong.
 func judge[T gemm.Output](ctx context.Context, p *problem, e *element, got T) error {
-	a, b := line(p.A, e.i), line(p.B, e.j)
+	a, err := p.a.matrix(e.i)
+	if err != nil {
+		return err
+	}
+	b, err := p.b.matrix(e.j)
+	if err != nil {
+		return err
+	}
 	o := oracle.Options{Workers: 1}
 	if p.Bias != nil {
 		o.Bias = p.Bias[e.j : e.j+1]
@@ -226,12 +118,11 @@ func judge[T gemm.Output](ctx context.Context, p *problem, e *element, got T) er
 	var want, old [1]T
 	if p.Old != nil {
 		o.Accumulate = true
-		old[0] = narrow[T](p.Old[e.i*p.n+e.j])
+		old[0] = halves.Round[T](p.Old[e.i*p.n+e.j])
 	}
 	want = old
-	e.got = float64(widen(got))
+	e.got = float64(halves.Value(got))
 	if p.Bits {
-		var err error
 		if p.hasModel() {
 			err = oracle.Predict(ctx, want[:], nil, a, b, p.Kernel, o)
 		} else {
@@ -240,8 +131,8 @@ func judge[T gemm.Output](ctx context.Context, p *problem, e *element, got T) er
 		if err != nil {
 			return err
 		}
-		e.want = float64(widen(want[0]))
-		e.wrong = math.Float32bits(widen(want[0])) != math.Float32bits(widen(got)) && !(e.got != e.got && e.want != e.want)
+		e.want = float64(halves.Value(want[0]))
+		e.wrong = math.Float32bits(halves.Value(want[0])) != math.Float32bits(halves.Value(got)) && !(e.got != e.got && e.want != e.want)
 	} else {
 		var bound [1]float64
 		if err := oracle.Exact(ctx, want[:], a, b, o); err != nil {
@@ -250,7 +141,7 @@ func judge[T gemm.Output](ctx context.Context, p *problem, e *element, got T) er
 		if err := oracle.Bound(ctx, bound[:], old[:], a, b, p.Accumulation, o); err != nil {
 			return err
 		}
-		e.want = float64(widen(want[0]))
+		e.want = float64(halves.Value(want[0]))
 		e.wrong = e.got != e.want && !(e.got != e.got && e.want != e.want) && !(math.Abs(e.got-e.want) <= bound[0]) && !math.IsInf(bound[0], 1)
 	}
 	e.distance = math.Abs(e.got - e.want)
@@ -258,18 +149,6 @@ func judge[T gemm.Output](ctx context.Context, p *problem, e *element, got T) er
 		e.distance = math.Inf(1)
 	}
 	return nil
-}
-
-// line is row i of t as a tensor.
-func line(t *tensor.Tensor, i int) *tensor.Tensor {
-	rows, cols := t.Dims()
-	height, width := t.Block.Extents(rows, cols)
-	x := &tensor.Tensor{Name: t.Name, Format: t.Format, Shape: []int{1, cols}, Block: tensor.Block{Rows: 1, Cols: width},
-		ScaleFormat: t.ScaleFormat, Codes: t.Row(i), Scales: t.ScaleRow(i / height)}
-	if !t.Outer.None() {
-		x.Outer = tensor.Outer{Scales: []float32{t.Outer.At(i)}, Divide: t.Outer.Divide}
-	}
-	return x
 }
 
 // relative returns the bound of a product of ones, of which as many are added as there

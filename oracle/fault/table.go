@@ -2,115 +2,169 @@ package fault
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
+	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/oracle/explain"
 	"github.com/octavo-fp8/octavo/tensor"
 )
 
-// entry is a kind of fault: how it is put in words, with which parameters a product may
-// have it, and what it changes.
+// entry is a kind of fault, a row of the table: how it is put in words, with which
+// parameters a product may have it, and what it changes.
 type entry struct {
-	text func(f Fault) string
-	// list returns the fault with all parameters that are worth trying or, if few, one of
-	// each sort; some may not fit.
-	list  func(p *problem, few bool) []Fault
+	name string
+	part part
+	text string               // as [Fault.fill] takes it
+	say  func(f Fault) string // in place of text
+
+	// The fault is tried with each side, and each of these numbers, types and factors where
+	// there are some. For faults of C a side is rows (A) or columns (B). A fault whose row has
+	// no sides is of none.
+	of      []Side
+	by      []int
+	types   []Type
+	factors []float64
+	size    bool                               // By is a size, at least 1
+	fits    func(f Fault, p *problem) bool     // is it worth trying? nil: it is
+	list    func(p *problem, few bool) []Fault // in place of these; few: one of each sort
+
 	apply func(f Fault, p *problem, c *change) error
 }
 
-// table has a row for each kind.
-var table [len(kindNames)]entry
+// part is what of a kernel has a fault.
+type part string
 
-// The table is filled in by init, because what fills it refers to it through [Fault.String].
+const (
+	sumOverK   part = "the sum over K"
+	ofScales   part = "scales"
+	ofCodes    part = "codes"
+	arithmetic part = "arithmetic"
+	written    part = "what is written to C"
+)
+
+var (
+	eitherOrBoth  = []Side{A, B, Both}
+	columnsOrRows = []Side{B, A}
+)
+
+// table has a row for each kind, the likelier faults first. It is filled in by init,
+// because what fills it refers to it through [Fault.String].
+var table *explain.Table[Kind, entry]
+
 func init() {
-	table = [len(kindNames)]entry{
-		None: {text: plainly("nothing is wrong"), list: func(*problem, bool) []Fault { return nil }},
-
-		KLost:         {text: textOfK("left out"), list: listRanges(KLost), apply: applyLost},
-		KDoubled:      {text: textOfK("added twice"), list: listRanges(KDoubled), apply: applyDoubled},
-		KOtherScale:   {text: textOfOtherScale, list: listOtherScales, apply: applyOtherScale},
-		KFactor:       {text: textOfFactor, list: none, apply: applyFactor},
-		KTailLost:     {text: textOfTail, list: listTails, apply: applyTail},
-		KTailTwice:    {text: sized("the last tile of %d products along K begins before the end of the one before, so that some are added twice"), list: listRagged(KTailTwice), apply: applyTailTwice},
-		KTailUnmasked: {text: sized("K is padded to a multiple of %d with the codes of the next rows"), list: listRagged(KTailUnmasked), apply: applyUnmasked},
-
-		ScalesLayout:      {text: textOfLayout, list: listLayouts, apply: applyLayout},
-		ScalesTransposed:  {text: scalesOf("transposed"), list: listSides(ScalesTransposed, A, B, Both), apply: applyGrid(readTransposed)},
-		ScalesRowsOff:     {text: textOfOff("the scales of %s are read %s", "row"), list: listOff(ScalesRowsOff, 1, -1, 2), apply: applyGrid(readRowsOff)},
-		ScalesColumnsOff:  {text: textOfOff("the scales of %s are read %s", "place"), list: listOff(ScalesColumnsOff, 1, -1), apply: applyGrid(readColumnsOff)},
-		ScalesFirstRow:    {text: textOfFirst("of the first row", "all rows"), list: listSides(ScalesFirstRow, A, B, Both), apply: applyGrid(readFirstRow)},
-		ScalesOfRow:       {text: textOfRow, list: none, apply: applyGrid(readRow)},
-		ScalesFirstColumn: {text: textOfFirst("of the first block of K", "all of K"), list: listSides(ScalesFirstColumn, A, B, Both), apply: applyGrid(readFirstColumn)},
-		ScalesOfTile:      {text: textOfTileScale, list: listTileScales, apply: applyGrid(readTile)},
-		ScalesIgnored:     {text: scalesOf("ignored"), list: listSides(ScalesIgnored, A, B, Both), apply: applyScale(ignored)},
-		ScalesSquared:     {text: scalesOf("applied twice"), list: listSides(ScalesSquared, A, B, Both), apply: applyScale(squared)},
-		ScalesReciprocal:  {text: scalesOf("divided by, not multiplied with"), list: listSides(ScalesReciprocal, A, B, Both), apply: applyScale(reciprocal)},
-		ScalesExchanged:   {text: plainly("the scales of A and B are taken for each other"), list: once(ScalesExchanged), apply: applyScalesExchanged},
-		ScalesRounded:     {text: textOfRoundedScales, list: listRoundedScales, apply: applyScale(roundedScale)},
-		ScalesPowerDown:   {text: scalesOf("cut down to powers of two"), list: listSides(ScalesPowerDown, A, B, Both), apply: applyScale(powerDown)},
-		ScalesPowerUp:     {text: scalesOf("rounded up to powers of two"), list: listSides(ScalesPowerUp, A, B, Both), apply: applyScale(powerUp)},
-		ScalesExponentOff: {text: textOfExponent, list: listExponents, apply: applyScale(exponentOff)},
-		ScalesBlock:       {text: textOfBlock("each row's beginning where it does"), list: listBlocks(ScalesBlock), apply: applyBlock(false)},
-		ScalesGrid:        {text: textOfBlock("row after row of as many scales"), list: listBlocks(ScalesGrid), apply: applyBlock(true)},
-		ScalesAsE8M0:      {text: scalesOf("read as E8M0, which they are not"), list: listSides(ScalesAsE8M0, A, B, Both), apply: applyMisread(tensor.UE4M3Scales, asE8M0)},
-		ScalesAsE4M3:      {text: scalesOf("read as E4M3 with a sign, which they are not"), list: listSides(ScalesAsE4M3, A, B, Both), apply: applyMisread(tensor.E8M0Scales, asE4M3)},
-		ScalesAsUE4M3:     {text: scalesOf("read as UE4M3, which they are not"), list: listSides(ScalesAsUE4M3, A, B, Both), apply: applyMisread(tensor.E8M0Scales, asUE4M3)},
-		ScalesNaNNumber:   {text: textOf("encoded scales of %s that are NaN are read as numbers"), list: listSides(ScalesNaNNumber, A, B, Both), apply: applyNaNNumber},
-		OuterIgnored:      {text: outerOf("not applied"), list: listSides(OuterIgnored, A, B, Both), apply: applyOuter},
-		OuterSquared:      {text: outerOf("applied twice"), list: listSides(OuterSquared, A, B, Both), apply: applyOuter},
-		OuterReciprocal:   {text: outerOf("applied as their reciprocals"), list: listSides(OuterReciprocal, A, B, Both), apply: applyOuter},
-
-		WrongFormat:       {text: textOfFormat, list: listFormats, apply: applyFormat},
-		CodesRowsOff:      {text: textOfOff("the codes of %s are read %s, with the right scales", "row"), list: listOff(CodesRowsOff, 1, -1), apply: applyCodes(readCodesRowsOff)},
-		CodesTransposed:   {text: textOf("the codes of %s are read as column-major, which they are not"), list: listSides(CodesTransposed, A, B, Both), apply: applyCodes(readCodesTransposed)},
-		CodesSwapped:      {text: textOfSwapped, list: listSwapped, apply: applyCodes(readCodesSwapped)},
-		NibblesSwapped:    {text: textOf("the two codes of each byte of %s are exchanged"), list: listSides(NibblesSwapped, A, B, Both), apply: applyNibbles},
-		CodesFlushed:      {text: textOf("subnormal codes of %s count as 0"), list: listSides(CodesFlushed, A, B, Both), apply: applyCodes(codesFlushed)},
-		nanIsZero:         {text: textOf("NaN in %s counts as 0"), list: listSides(nanIsZero, A, B, Both), apply: applyCodes(readNaNAsZero)},
-		OperandsExchanged: {text: plainly("A and B are exchanged: C is B·Aᵀ"), list: once(OperandsExchanged), apply: applyOperandsExchanged},
-		CodesExchanged:    {text: plainly("the codes of A and B are exchanged, their scales are not"), list: once(CodesExchanged), apply: applyCodesExchanged},
-
-		Unpromoted:      {text: textOfUnpromoted, list: listUnpromoted, apply: applyKernel},
-		OtherPromotion:  {text: textOfPromotion, list: listPromotions, apply: applyKernel},
-		OtherModel:      {text: textOfModel, list: listOtherModels, apply: applyKernel},
-		OtherScaleOrder: {text: textOfOrder, list: listOrders, apply: applyKernel},
-		Float32Sums:     {text: plainly("products are summed in float32, not by the matrix instruction that was demanded"), list: once(Float32Sums), apply: applyFloat32},
-		NarrowSums:      {text: textOfNarrow("sums of a block of K are kept"), list: listNarrow(NarrowSums), apply: applyNarrow},
-		NarrowTotals:    {text: textOfNarrow("sums of scaled blocks are kept"), list: listNarrow(NarrowTotals), apply: applyNarrow},
-
-		Transposed:       {text: plainly("C is written transposed"), list: once(Transposed), apply: applyTransposed},
-		TilesTransposed:  {text: sized("tiles of C of side %d are transposed"), list: listSizes(TilesTransposed, Neither, 8, 16, 32, 64, 128), apply: applyTilesTransposed},
-		ResultsOff:       {text: textOfResultsOff, list: listResultsOff, apply: applyResultsOff},
-		ResultsExchanged: {text: textOfResultsExchanged, list: listRowsOrColumns(ResultsExchanged, 1, 2, 4, 8, 16, 32, 64, 128), apply: applyResultsExchanged},
-		Stale:            {text: textOfStale("the accumulator is not cleared: each element has also the result"), list: listRowsOrColumns(Stale, 1, 8, 16, 32, 64, 128, 256), apply: applyStale},
-		NeverCleared:     {text: textOfStale("the accumulator is never cleared: each element has also the results of all tiles"), list: listRowsOrColumns(NeverCleared, 16, 32, 64, 128, 256), apply: applyStale},
-		Unwritten:        {text: plainly("C is not written: it holds 0"), list: once(Unwritten), apply: applyUnwritten},
-		OldKept:          {text: plainly("C is not written: it holds the old C"), list: once(OldKept), apply: applyOld},
-		OldLost:          {text: plainly("the old C is not added"), list: once(OldLost), apply: applyOld},
-		OldTwice:         {text: plainly("the old C is added twice"), list: once(OldTwice), apply: applyOld},
-		BiasLost:         {text: plainly("the bias is not added"), list: once(BiasLost), apply: applyBias},
-		BiasTwice:        {text: plainly("the bias is added twice"), list: once(BiasTwice), apply: applyBias},
-		BiasByRow:        {text: plainly("the bias is added by rows, where it is one of columns"), list: once(BiasByRow), apply: applyBias},
-		Scaled:           {text: textOfScaled, list: none, apply: applyScaled},
-		Clamped:          {text: textOfClamped, list: listClamped, apply: applyClamped},
-		Rounded:          {text: textOfRounded("rounded to %v"), list: listRounded(Rounded), apply: applyRounded},
-		Truncated:        {text: textOfRounded("cut to %v, toward zero,"), list: listRounded(Truncated), apply: applyRounded},
-		EdgeGarbage:      {text: textOfGarbage, list: listRowsOrColumns(EdgeGarbage, 8, 16, 32, 64, 128, 256), apply: applyGarbage},
+	rows := []entry{{name: "none", text: "nothing is wrong", list: none}}
+	for _, section := range []struct {
+		part part
+		rows []entry
+	}{
+		{sumOverK, []entry{
+			{name: "k-lost", text: "products {K} of K are left out", list: listRanges, apply: applyLost},
+			{name: "k-doubled", text: "products {K} of K are added twice", list: listRanges, apply: applyDoubled},
+			{name: "k-other-scale", text: "products {K} of K have a scale of {of} that is {blocks off}", of: eitherOrBoth, list: listOtherScales, apply: applyOtherScale},
+			{name: "k-factor", say: textOfFactor, of: eitherOrBoth, list: none, apply: applyFactor},
+			{name: "k-tail-lost", say: textOfTail, list: listTails, apply: applyTail},
+			{name: "k-tail-twice", text: "the last tile of {by} products along K begins before the end of the one before, so that some are added twice", by: tileSizes, apply: applyTailTwice},
+			{name: "k-tail-unmasked", text: "K is padded to a multiple of {by} with the codes of the next rows", by: tileSizes, apply: applyUnmasked},
+		}},
+		{ofScales, []entry{
+			{name: "scales-layout", text: "the scales of {of}, {written}, are read as {read}", of: eitherOrBoth, list: listLayouts, apply: applyLayout},
+			{name: "scales-transposed", text: "the scales of {of} are transposed", of: eitherOrBoth, apply: applyAt(func(_ Fault, g *grid, r, c int) int { return c*g.cols + r })},
+			{name: "scales-rows-off", text: "the scales of {of} are read {rows off}", of: eitherOrBoth, by: []int{1, -1, 2},
+				apply: applyAt(func(f Fault, g *grid, r, c int) int { return (r+f.By)*g.cols + c })},
+			{name: "scales-columns-off", text: "the scales of {of} are read {places off}", of: eitherOrBoth, by: []int{1, -1}, // in memory
+				apply: applyAt(func(f Fault, g *grid, r, c int) int { return r*g.cols + c + f.By })},
+			{name: "scales-first-row", text: "the scales of {of} of the first row are taken for those of all rows", of: eitherOrBoth,
+				apply: applyAt(func(_ Fault, _ *grid, _, c int) int { return c })},
+			{name: "scales-of-row", text: "the scales of {of} are read from row {by} of their grid", of: eitherOrBoth, list: none,
+				apply: applyAt(func(f Fault, g *grid, _, c int) int { return f.By*g.cols + c })},
+			{name: "scales-first-column", text: "the scales of {of} of the first block of K are taken for those of all of K", of: eitherOrBoth,
+				apply: applyAt(func(_ Fault, g *grid, r, _ int) int { return r * g.cols })},
+			{name: "scales-of-tile", text: "every {by} rows have the scales of {of} of the first of them", of: eitherOrBoth, by: []int{2, 4, 8, 16, 32, 64, 128}, size: true, fits: fitsGrid,
+				apply: applyAt(func(f Fault, g *grid, r, c int) int { return r/f.By*f.By*g.cols + c })},
+			{name: "scales-ignored", text: "the scales of {of} are ignored", of: eitherOrBoth, apply: applyScale(func(Fault, float32) float32 { return 1 })},
+			{name: "scales-squared", text: "the scales of {of} are applied twice", of: eitherOrBoth, apply: applyScale(func(_ Fault, s float32) float32 { return s * s })},
+			{name: "scales-reciprocal", text: "the scales of {of} are divided by, not multiplied with", of: eitherOrBoth, apply: applyScale(func(_ Fault, s float32) float32 { return 1 / s })},
+			{name: "scales-exchanged", text: "the scales of A and B are taken for each other", apply: applyScalesExchanged},
+			{name: "scales-rounded", text: "the scales of {of} are rounded to {type}", of: eitherOrBoth, types: []Type{BFloat16, Float16},
+				apply: applyScale(func(f Fault, s float32) float32 { return f.Type.narrow(s) })},
+			{name: "scales-power-down", text: "the scales of {of} are cut down to powers of two", of: eitherOrBoth, apply: applyScale(powerDown)}, // as their exponent byte says
+			{name: "scales-power-up", text: "the scales of {of} are rounded up to powers of two", of: eitherOrBoth, apply: applyScale(powerUp)},
+			{name: "scales-exponent-off", text: "the scales of {of} are {power} times what they should be, as under a wrong bias of their exponents", of: eitherOrBoth, by: []int{1, -1},
+				apply: applyScale(exponentOff)},
+			{name: "scales-block", text: "the scales of {of} are taken for those of blocks of {by} along K, each row's beginning where it does", of: eitherOrBoth, size: true,
+				list: listBlocks, apply: applyBlock(false)},
+			{name: "scales-grid", text: "the scales of {of} are taken for those of blocks of {by} along K, row after row of as many scales", of: eitherOrBoth, size: true,
+				list: listBlocks, apply: applyBlock(true)},
+			{name: "scales-as-e8m0", text: "the scales of {of} are read as E8M0, which they are not", of: eitherOrBoth, apply: applyMisread(tensor.UE4M3Scales, asE8M0)},
+			{name: "scales-as-e4m3", text: "the scales of {of} are read as E4M3 with a sign, which they are not", of: eitherOrBoth, apply: applyMisread(tensor.E8M0Scales, asE4M3)},
+			{name: "scales-as-ue4m3", text: "the scales of {of} are read as UE4M3, which they are not", of: eitherOrBoth, apply: applyMisread(tensor.E8M0Scales, asUE4M3)},
+			{name: "scales-nan-number", text: "encoded scales of {of} that are NaN are read as numbers", of: eitherOrBoth, apply: applyNaNNumber},
+			{name: "outer-ignored", text: "the outer scales of {of} are not applied", of: eitherOrBoth, apply: applyOuter(func(o *operand) { o.noOuter = true })},
+			{name: "outer-squared", text: "the outer scales of {of} are applied twice", of: eitherOrBoth, apply: applyOuter(squareOuter)},
+			{name: "outer-reciprocal", text: "the outer scales of {of} are applied as their reciprocals", of: eitherOrBoth, apply: applyOuter(func(o *operand) { o.divide = !o.divide })},
+		}},
+		{ofCodes, []entry{
+			{name: "wrong-format", text: "the codes of {of} are read as {format}", of: eitherOrBoth, list: listFormats, apply: applyFormat},
+			{name: "codes-rows-off", text: "the codes of {of} are read {rows off}, with the right scales", of: eitherOrBoth, by: []int{1, -1}, apply: applyCodes(readCodesRowsOff)},
+			{name: "codes-transposed", text: "the codes of {of} are read as column-major, which they are not", of: eitherOrBoth, apply: applyCodes(readCodesTransposed)},
+			{name: "codes-swapped", text: "every {by} codes of {of} are read in reverse", of: []Side{A, B}, by: []int{2, 4, 8, 16}, size: true, fits: isNoNibbles, apply: applyCodes(readCodesSwapped)},
+			{name: "nibbles-swapped", text: "the two codes of each byte of {of} are exchanged", of: eitherOrBoth, apply: applyNibbles},
+			{name: "codes-flushed", text: "subnormal codes of {of} count as 0", of: eitherOrBoth, apply: applyCodes(readAsZero(isSubnormal))},
+			{name: "nan-is-zero", text: "NaN in {of} counts as 0", of: eitherOrBoth, apply: applyCodes(readAsZero(fp8.Format.IsNaN))},
+			{name: "operands-exchanged", text: "A and B are exchanged: C is B·Aᵀ", apply: applyOperandsExchanged},
+			{name: "codes-exchanged", text: "the codes of A and B are exchanged, their scales are not", apply: applyCodesExchanged},
+		}},
+		{arithmetic, []entry{
+			{name: "unpromoted", text: "products are summed as {model} sums them, without promotion to float32", list: listUnpromoted, apply: applyKernel(false)},
+			{name: "other-promotion", text: "products are summed as {model} sums them, promoted to float32 after every {by}", list: listPromotions, apply: applyKernel(false)},
+			{name: "other-model", say: textOfModel, list: listOtherModels, apply: applyKernel(false)},
+			{name: "other-scale-order", text: "scales are applied in another order: {order}", list: listOrders, apply: applyKernel(true)},
+			{name: "float32-sums", text: "products are summed in float32, not by the matrix instruction that was demanded", apply: applyFloat32},
+			{name: "narrow-sums", say: textOfNarrow("sums of a block of K are kept"), list: listNarrow(false), apply: applyNarrow(false)},
+			{name: "narrow-totals", say: textOfNarrow("sums of scaled blocks are kept"), list: listNarrow(true), apply: applyNarrow(true)},
+		}},
+		{written, []entry{
+			{name: "transposed", text: "C is written transposed", apply: applyTransposed},
+			{name: "tiles-transposed", text: "tiles of C of side {by} are transposed", by: []int{8, 16, 32, 64, 128}, apply: applyTilesTransposed},
+			{name: "results-off", text: "C is written {lines off}", of: columnsOrRows, by: []int{1, -1}, apply: applyResultsOff},
+			{name: "results-exchanged", text: "neighbouring tiles of {lines} of C are exchanged", of: columnsOrRows, by: []int{1, 2, 4, 8, 16, 32, 64, 128}, apply: applyResultsExchanged},
+			{name: "stale", text: "the accumulator is not cleared: each element has also the result {lines} before", of: columnsOrRows,
+				by: []int{1, 8, 16, 32, 64, 128, 256}, apply: applyStale(1)},
+			{name: "never-cleared", text: "the accumulator is never cleared: each element has also the results of all tiles {lines} before", of: columnsOrRows,
+				by: []int{16, 32, 64, 128, 256}, apply: applyStale(mostBy)},
+			{name: "unwritten", text: "C is not written: it holds 0", apply: applyUnwritten},
+			{name: "old-kept", text: "C is not written: it holds the old C", apply: applyOld(func(c *change) { c.from, c.bias = fromNothing, 0 })},
+			{name: "old-lost", text: "the old C is not added", apply: applyOld(func(c *change) { c.old = 0 })},
+			{name: "old-twice", text: "the old C is added twice", apply: applyOld(func(c *change) { c.old = 2 })},
+			{name: "bias-lost", text: "the bias is not added", apply: applyBias(func(c *change) { c.bias = 0 })},
+			{name: "bias-twice", text: "the bias is added twice", apply: applyBias(func(c *change) { c.bias = 2 })},
+			{name: "bias-by-row", text: "the bias is added by rows, where it is one of columns", apply: applyBiasByRow},
+			{name: "scaled", text: "each element is {factor} times the right one", list: none, apply: applyScaled},
+			{name: "clamped", text: "results are cut to at most {factor} in magnitude", factors: []float64{448, 240, 57344, 65504}, apply: applyClamped},
+			{name: "rounded", text: "results are rounded to {type} on their way", types: []Type{BFloat16, Float16}, apply: applyRounded(false)},
+			{name: "truncated", text: "results are cut to {type}, toward zero, on their way", types: []Type{BFloat16, Float16}, apply: applyRounded(true)},
+			{name: "edge-garbage", text: "what is beyond the last full tile of {lines} is garbage", of: columnsOrRows, by: []int{8, 16, 32, 64, 128, 256}, apply: applyGarbage},
+		}},
+	} {
+		for _, row := range section.rows {
+			row.part = section.part
+			rows = append(rows, row)
+		}
 	}
+	table = explain.NewTable[Kind]("fault", nil, rows, func(e entry) string { return e.name })
 }
 
-// Texts and lists that several kinds share.
-
-func plainly(text string) func(Fault) string { return func(Fault) string { return text } }
-
-func sized(text string) func(Fault) string {
-	return func(f Fault) string { return fmt.Sprintf(text, f.By) }
-}
-
-func textOf(text string) func(Fault) string {
-	return func(f Fault) string { return fmt.Sprintf(text, f.Of.words()) }
-}
-
-func scalesOf(what string) func(Fault) string {
-	return func(f Fault) string { return "the scales of " + f.Of.words() + " are " + what }
+// fill replaces the words in braces of a text.
+func (f Fault) fill(text string) string {
+	line := "row"
+	if f.Of == B {
+		line = "column"
+	}
+	return strings.NewReplacer("{of}", f.Of.words(), "{K}", span(f.From, f.To), "{by}", fmt.Sprint(f.By), "{power}", fmt.Sprintf("%.4g", exponentOff(f, 1)),
+		"{rows off}", off(f.By, "row"), "{places off}", off(f.By, "place"), "{blocks off}", off(f.By, "block"),
+		"{lines off}", off(-f.By, line), "{lines}", plural(f.By, line), "{factor}", fmt.Sprintf("%.6g", f.Factor),
+		"{written}", f.Written.in(), "{read}", f.Read.in(), "{type}", f.Type.String(), "{format}", f.Format.String(), "{model}", f.Model, "{order}", f.Scales.String()).Replace(text)
 }
 
 func (s Side) words() string {
@@ -120,15 +174,12 @@ func (s Side) words() string {
 	return s.String()
 }
 
-// textOfOff says that something is read too far or not far enough.
-func textOfOff(text, what string) func(Fault) string {
-	return func(f Fault) string {
-		by, how := f.By, "too far"
-		if by < 0 {
-			by, how = -by, "too early"
-		}
-		return fmt.Sprintf(text, f.Of.words(), fmt.Sprintf("%s %s", plural(by, what), how))
+// off says that something is done too far or not far enough.
+func off(by int, what string) string {
+	if by < 0 {
+		return plural(-by, what) + " too early"
 	}
+	return plural(by, what) + " too far"
 }
 
 func plural(n int, what string) string {
@@ -140,46 +191,42 @@ func plural(n int, what string) string {
 
 func none(*problem, bool) []Fault { return nil }
 
-func once(k Kind) func(*problem, bool) []Fault {
-	return func(*problem, bool) []Fault { return []Fault{{Kind: k}} }
+// faults returns the fault with all parameters that are worth trying or, if few, one of
+// each sort; some may not fit.
+func (e *entry) faults(p *problem, few bool) []Fault {
+	var all []Fault
+	if e.list != nil {
+		all = e.list(p, few)
+	} else {
+		all = explain.With([]Fault{{}}, e.of, func(f *Fault, s Side) { f.Of = s })
+		all = explain.With(all, e.by, func(f *Fault, by int) { f.By = by })
+		all = explain.With(all, e.types, func(f *Fault, t Type) { f.Type = t })
+		all = explain.With(all, e.factors, func(f *Fault, factor float64) { f.Factor = factor })
+		all = slices.DeleteFunc(all, func(f Fault) bool {
+			return e.part == written && max(f.By, -f.By) >= p.extent(f.Of) || e.fits != nil && !e.fits(f, p)
+		})
+	}
+	for i := range all {
+		all[i].Kind = Kind(e.name)
+	}
+	return all
 }
 
-func listSides(k Kind, of ...Side) func(*problem, bool) []Fault {
-	return func(*problem, bool) (all []Fault) {
-		for _, s := range of {
-			all = append(all, Fault{Kind: k, Of: s})
-		}
-		return all
-	}
-}
+// mostBy is the largest distance or size of a fault: no memory is asked for more.
+const mostBy = 1 << 20
 
-func listOff(k Kind, by ...int) func(*problem, bool) []Fault {
-	return func(*problem, bool) (all []Fault) {
-		for _, s := range []Side{A, B, Both} {
-			for _, n := range by {
-				all = append(all, Fault{Kind: k, Of: s, By: n})
-			}
-		}
-		return all
+// check returns an [ErrNotHere] for operands, distances and sizes that the kind of fault
+// cannot have in any product.
+func (e *entry) check(f Fault) error {
+	switch one := f.Of == A || f.Of == B; {
+	case e.of != nil && e.part == written && !one:
+		return notHere("%v of operand %q: want A or B", f.Kind, f.Of)
+	case e.of != nil && !one && f.Of != Both:
+		return notHere("%v of operand %q: want A, B or both", f.Kind, f.Of)
+	case f.By < -mostBy || f.By > mostBy || f.By < 1 && e.size:
+		return notHere("%v by %d", f.Kind, f.By)
 	}
-}
-
-// listSizes lists sizes below that of C along the side, or along both.
-func listSizes(k Kind, of Side, sizes ...int) func(*problem, bool) []Fault {
-	return func(p *problem, _ bool) (all []Fault) {
-		for _, n := range sizes {
-			if n < p.extent(of) {
-				all = append(all, Fault{Kind: k, Of: of, By: n})
-			}
-		}
-		return all
-	}
-}
-
-func listRowsOrColumns(k Kind, sizes ...int) func(*problem, bool) []Fault {
-	return func(p *problem, few bool) []Fault {
-		return append(listSizes(k, B, sizes...)(p, few), listSizes(k, A, sizes...)(p, few)...)
-	}
+	return nil
 }
 
 // extent is the number of rows or columns of C, or the smaller of them.

@@ -36,29 +36,29 @@ func TestCheckKernelNamesFaults(t *testing.T) {
 		k Kernel
 		f Fault
 	}{
-		{plain, Fault{Kind: RescaleDropped}}, // the ten of attention.md, section 8
-		{plain, Fault{Kind: StaleMax}},
-		{plain, Fault{Kind: TailUnmasked}},
-		{plain, Fault{Kind: ScaleDropped, Of: OfK}},
-		{split, Fault{Kind: SplitMean}},
-		{plain, Fault{Kind: TopLeft}},
-		{scaled, Fault{Kind: PScaleKept}},
-		{split, Fault{Kind: LSEBase2}},
-		{plain, Fault{Kind: HeadModulo}},
-		{split, Fault{Kind: sinkPerSplit}},
+		{plain, Fault{Kind: "rescale-dropped"}}, // the ten of attention.md, section 8
+		{plain, Fault{Kind: "stale-max"}},
+		{plain, Fault{Kind: "tail-unmasked"}},
+		{plain, Fault{Kind: "scale-dropped", Of: OfK}},
+		{split, Fault{Kind: "split-mean"}},
+		{plain, Fault{Kind: "top-left"}},
+		{scaled, Fault{Kind: "p-scale-kept"}},
+		{split, Fault{Kind: "lse-base-2"}},
+		{plain, Fault{Kind: "head-modulo"}},
+		{split, Fault{Kind: "sink-per-split"}},
 
-		{plain, Fault{Kind: MaskedMax}}, // and more
-		{plain, Fault{Kind: ScaleDropped, Of: OfV}},
-		{plain, Fault{Kind: scaleTwice, Of: ofQ}},
-		{plain, Fault{Kind: ScaleOfHead0, Of: OfKV}},
-		{split, Fault{Kind: emptySplit}},
-		{plain, Fault{Kind: RightOff, By: 1}},
-		{plain, Fault{Kind: PSaturated}},
-		{plain, Fault{Kind: pNotLifted}},
-		{plain, Fault{Kind: LSEBase2}},
-		{plain, Fault{Kind: SinkOmitted}},
-		{plain, Fault{Kind: finiteMax, Factor: -5e4}},
-		{plain, Fault{Kind: keysSwapped, By: 2}},
+		{plain, Fault{Kind: "masked-max"}}, // and more
+		{plain, Fault{Kind: "scale-dropped", Of: OfV}},
+		{plain, Fault{Kind: "scale-twice", Of: ofQ}},
+		{plain, Fault{Kind: "scale-of-head-0", Of: OfKV}},
+		{split, Fault{Kind: "empty-split"}},
+		{plain, Fault{Kind: "right-off", By: 1}},
+		{plain, Fault{Kind: "p-saturated"}},
+		{plain, Fault{Kind: "p-not-lifted"}},
+		{plain, Fault{Kind: "lse-base-2"}},
+		{plain, Fault{Kind: "sink-omitted"}},
+		{plain, Fault{Kind: "finite-max", Factor: -5e4}},
+		{plain, Fault{Kind: "keys-swapped", By: 2}},
 	} {
 		if testing.Short() && i >= 10 {
 			break

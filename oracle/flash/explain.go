@@ -10,6 +10,7 @@ import (
 	"github.com/octavo-fp8/octavo/attention"
 	"github.com/octavo-fp8/octavo/internal/meter"
 	"github.com/octavo-fp8/octavo/internal/sentinel"
+	"github.com/octavo-fp8/octavo/oracle/explain"
 )
 
 // Explanation is what [Explain] found.
@@ -117,7 +118,7 @@ func Explain(ctx context.Context, p *attention.Problem, got Got, k Kernel,
 		return nil, err
 	}
 	if o.Rows == nil {
-		o.Rows = spread(rows, 96)
+		o.Rows = explain.Spread(rows, 96)
 	}
 	o.Trace = nil
 	x := &explainer{p: p, k: k, o: o}
@@ -164,7 +165,15 @@ func (x *explainer) elements(v *vicinity) (value, tol []float64) {
 	for _, y := range v.LSE {
 		value = append(value, float64(y))
 	}
-	return value[:len(x.got)], append(v.out, v.lse...)[:len(x.got)]
+	return value, append(v.out, v.lse...)
+}
+
+// row returns the place among the rows of the one that element n is of.
+func (x *explainer) row(n int) int {
+	if row := n / max(x.p.Sizes().ValueDim, 1); row < len(x.o.Rows) {
+		return row
+	}
+	return n - x.sums
 }
 
 func (x *explainer) explain(ctx context.Context, m *model) (*Explanation, error) {
@@ -174,7 +183,7 @@ func (x *explainer) explain(ctx context.Context, m *model) (*Explanation, error)
 		return nil, err
 	}
 	value, tol := x.elements(v)
-	x.honest, x.wrong = value, make([]bool, len(value))
+	x.honest, x.wrong = value, make([]bool, len(x.got))
 	inRow := make([]int, len(x.o.Rows))
 	for n, g := range x.got {
 		if agrees(g, value[n], tol[n]) {
@@ -182,11 +191,7 @@ func (x *explainer) explain(ctx context.Context, m *model) (*Explanation, error)
 		}
 		x.wrong[n] = true
 		e.Wrong++
-		if row := n / max(m.s.ValueDim, 1); row < len(inRow) {
-			inRow[row]++
-		} else {
-			inRow[n-x.sums]++
-		}
+		inRow[x.row(n)]++
 	}
 	if e.Wrong == 0 {
 		return e, nil
@@ -242,125 +247,71 @@ func agrees(got, want, tol float64) bool {
 	return math.Abs(got-want) <= tol
 }
 
-// candidate is a fault that fits.
+// candidate is a fault and how it fits elements that were looked at.
 type candidate struct {
+	explain.Tally
 	fault   Fault
 	bits    bool
 	anyCast bool
-
-	evidence float64 // bits
 }
 
 // compete returns the faults that fit all elements: those that give every bit first, and
-// then in the order of the table.
-func (x *explainer) compete(ctx context.Context, faults []Fault, anyCast bool) (fits []candidate,
-	err error) {
+// then in the order of the table. A part of the sample is the row that is wrong the most.
+func (x *explainer) compete(ctx context.Context, faults []Fault, anyCast bool) ([]*candidate, error) {
 	tried := meter.New(ctx, x.o.Progress, "explain", int64(len(faults)))
-	for _, f := range faults {
-		c, err := x.fit(ctx, f, anyCast, len(faults))
-		if err != nil {
-			return nil, err
+	fits, err := explain.Compete(faults, 1, func(f Fault, whole bool) (*candidate, bool, error) {
+		c, err := x.weigh(ctx, f, whole, anyCast)
+		fits := c != nil && (!whole || c.Convinces(1, len(faults)))
+		if err == nil && (whole || !fits) {
+			err = tried.Add(1)
 		}
-		if err := tried.Add(1); err != nil {
-			return nil, err
-		}
-		if c != nil {
-			fits = append(fits, *c)
-		}
-	}
-	slices.SortStableFunc(fits, func(a, b candidate) int {
-		switch {
-		case a.bits == b.bits:
-			return 0
-		case a.bits:
-			return -1
-		}
-		return 1
+		return c, fits, err
 	})
-	return fits, nil
+	others := slices.Clone(fits)
+	fits = slices.DeleteFunc(fits, func(c *candidate) bool { return !c.bits })
+	return append(fits, slices.DeleteFunc(others, func(c *candidate) bool { return c.bits })...), err
 }
 
-// chance is how many bits of evidence a fault needs: less than once in a million times.
-const chance = 20
-
-// fit returns the fault if it explains all elements: first those of the row that is wrong
-// the most, which spares computing the others for most faults.
-func (x *explainer) fit(ctx context.Context, f Fault, anyCast bool, of int) (*candidate, error) {
+// weigh returns how a fault fits all rows or, if not whole, the one that is wrong the most.
+// It returns nil if an element is refuted, and where such a problem is none or the kernel
+// does not compute it.
+func (x *explainer) weigh(ctx context.Context, f Fault, whole, anyCast bool) (*candidate, error) {
 	m, err := newFaulty(x.p, x.k, f)
-	if err != nil { // such a problem is none, or the kernel does not compute it
+	if err != nil {
 		return nil, nil
+	}
+	o := x.o
+	o.Progress = nil // it is told in faults
+	if !whole {
+		o.Rows = o.Rows[x.worst : x.worst+1]
+	}
+	v, err := m.near(ctx, o, anyCast)
+	if err != nil {
+		return nil, err
 	}
 	c := &candidate{fault: f, bits: true, anyCast: anyCast}
-	for _, rows := range [][]int{{x.worst}, nil} {
-		o := x.o
-		o.Progress = nil // it is told in faults
-		if rows != nil {
-			o.Rows = []int{x.o.Rows[rows[0]]}
+	value, tol := x.elements(v)
+	at := 0
+	for n := range x.got {
+		if !whole && x.row(n) != x.worst {
+			continue
 		}
-		v, err := m.near(ctx, o, anyCast)
-		if err != nil {
-			return nil, err
-		}
-		if !x.weigh(c, v, rows) {
+		x.count(c, n, value[at], tol[at])
+		at++
+		if c.Missed > 0 || c.Contradicted > 0 {
 			return nil, nil
 		}
-	}
-	if c.evidence < chance+math.Log2(float64(of)) {
-		return nil, nil
 	}
 	return c, nil
 }
 
-// weigh reports whether all elements of some rows agree, or of all where rows is nil, and
-// counts the evidence.
-func (x *explainer) weigh(c *candidate, v *vicinity, rows []int) bool {
-	c.evidence = 0
-	for n := range v.LSE {
-		at := n
-		if rows != nil {
-			at = rows[n]
-		}
-		dv := len(v.Out) / len(v.LSE)
-		for col := range dv {
-			if !x.agrees(c, at*dv+col, float64(v.Out[n*dv+col]), v.out[n*dv+col]) {
-				return false
-			}
-		}
-		if x.sums > 0 && !x.agrees(c, x.sums+at, float64(v.LSE[n]), v.lse[n]) {
-			return false
-		}
-	}
-	return true
-}
-
-func (x *explainer) agrees(c *candidate, n int, value, tol float64) bool {
-	g := x.got[n]
-	if !agrees(g, value, tol) {
-		return false
+// count takes in element n, for which the kernel with the fault gives value within tol.
+func (x *explainer) count(c *candidate, n int, value, tol float64) {
+	const most = 16 // bits of evidence of an element
+	g, o := x.got[n], explain.Refuted
+	if agrees(g, value, tol) {
+		o = explain.Fits
 	}
 	c.bits = c.bits && (g == value || math.IsNaN(g) && math.IsNaN(value))
-	if x.wrong[n] {
-		c.evidence += nearer(g, x.honest[n], tol)
-	}
-	return true
-}
-
-// nearer is how unlikely it is, in bits, that what is off so far is within tol of something
-// else by chance.
-func nearer(got, honest, tol float64) float64 {
-	const most = 16
-	off := math.Abs(got - honest)
-	if math.IsNaN(off) || math.IsInf(off, 0) || tol == 0 {
-		return most
-	}
-	return min(max(math.Log2(off/tol), 0), most)
-}
-
-// spread returns up to most of n rows, evenly.
-func spread(n, most int) []int {
-	rows := make([]int, min(n, most))
-	for i := range rows {
-		rows[i] = i * n / len(rows)
-	}
-	return rows
+	c.Count(x.wrong[n], o, explain.Evidence(math.Abs(g-x.honest[n]), tol, most))
 }

@@ -142,7 +142,7 @@ func TestExplainOfNonsense(t *testing.T) {
 func TestExplainTellsProgress(t *testing.T) {
 	p := kernelCases[3].shape.problem(16, 32, 16, 1)
 	k := Kernel{Tile: 16, Offset: 8, P: E4M3, Splits: 2}
-	got, err := Inject(t.Context(), p, k, Fault{Kind: SplitMean}, Options{})
+	got, err := Inject(t.Context(), p, k, Fault{Kind: "split-mean"}, Options{})
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()

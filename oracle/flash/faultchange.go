@@ -2,6 +2,7 @@ package flash
 
 import (
 	"math"
+	"slices"
 
 	"github.com/octavo-fp8/octavo/attention"
 	"github.com/octavo-fp8/octavo/fp8"
@@ -10,129 +11,81 @@ import (
 
 // change is what a fault makes of a problem and a kernel before the steps of the kernel.
 type change struct {
-	p    *attention.Problem
+	p    *attention.Problem // a copy
 	k    Kernel
-	tail int // keys that are not padding; 0: there is none
+	s    attention.Sizes // of the problem as it was
+	tail int             // keys that are not padding; 0: there is none
 }
+
+func newChange(p *attention.Problem, k Kernel) *change {
+	copied := *p
+	return &change{p: &copied, k: k, s: p.Sizes()}
+}
+
+// tile is the number of keys of a tile.
+func (c *change) tile() int { return c.k.tile(c.s.Keys) }
 
 // change returns what the fault changes, or an [ErrNotHere] where it would change nothing.
-func (f Fault) change(p *attention.Problem, k Kernel) (change, error) {
-	copied := *p
-	c := change{p: &copied, k: k}
-	s := p.Sizes()
-	if why := f.lacks(p, k, s); why != "" {
-		return c, notHere(f, why)
+func (f Fault) change(p *attention.Problem, k Kernel) (*change, error) {
+	row, err := table.Row(f.Kind)
+	if err != nil {
+		return nil, err
 	}
-	q := c.p
-	switch f.Kind {
-	case finiteMax:
-		c.k.FirstMax = firstMax(f.Factor)
-	case TailUnmasked:
-		tile := k.tile(s.Keys)
-		c.tail = s.Keys
-		q.Keys = (s.Keys + tile - 1) / tile * tile
-		q.K = rebuilt(p.K, s.KVHeads, q.Keys, padded(p.K, s.Keys), nil)
-		q.V = rebuilt(p.V, s.KVHeads, q.Keys, padded(p.V, s.Keys), nil)
-	case causalIgnored:
-		q.Mask.Causal = false
-	case windowIgnored:
-		q.Mask.Window = nil
-	case softmaxScaleDropped:
-		q.Scale = 1
-	case softmaxScaleOfValues:
-		q.Scale = float32(1 / math.Sqrt(float64(s.ValueDim)))
-	case LSEBase2:
-		if k.splits() == 1 {
-			c.k.Base2 = !k.Base2
-		}
-	case lseReported:
-		c.k.Base2 = !k.Base2
-	case PSaturated:
-		c.k.Threshold = saturating(k)
-	case pNotLifted:
-		c.k.Offset = 0
-	case HeadModulo:
-		modulo := func(o attention.Operand) attention.Operand {
-			_, tokens, _ := o.Dims()
-			return rebuilt(o, s.Heads, tokens, func(h, t int) (int, int) {
-				row := h%s.KVHeads*tokens + t
-				return row, row
-			}, nil)
-		}
-		q.K, q.V = modulo(p.K), modulo(p.V)
-	case SinkOmitted:
-		q.Sinks = nil
-	case sinkScaled, sinkBase2:
-		factor := p.SoftmaxScale()
-		if f.Kind == sinkBase2 {
-			factor = ln2
-		}
-		q.Sinks = make([]float32, len(p.Sinks))
-		for h, x := range p.Sinks {
-			q.Sinks[h] = x * factor
-		}
-	case ScaleDropped, scaleTwice, ScaleOfHead0, scaleOfNext:
-		return c, f.changeScales(q)
-	case keysSwapped, keysInterleaved:
-		_, tokens, _ := p.V.Dims()
-		q.V = rebuilt(p.V, s.KVHeads, tokens, f.permuted(tokens, s.Keys), nil)
-	case columnsSwapped:
-		q.V = swapColumns(p.V, f.By)
+	c := newChange(p, k)
+	if row.need.has != nil && !row.need.has(f, c) {
+		return nil, notHere(f, row.need.why)
 	}
-	return c, nil
+	if row.change != nil {
+		err = row.change(f, c)
+	}
+	return c, err
 }
 
-// lacks says what keeps a problem or a kernel from having the fault, or nothing.
-func (f Fault) lacks(p *attention.Problem, k Kernel, s attention.Sizes) string {
-	splits, tile := k.splits(), k.tile(s.Keys)
-	cases := map[Kind]struct {
-		lacks bool
-		why   string
-	}{
-		RescaleDropped:    {s.Keys <= tile, "there is one tile"},
-		sumRescaleDropped: {s.Keys <= tile, "there is one tile"},
-		StaleMax:          {s.Keys <= tile, "there is one tile"},
-		tileMax:           {s.Keys <= tile, "there is one tile"},
-		MaskedMax:         {s.Keys <= tile || p.Mask == (attention.Mask{}), "no tile is masked"},
-		finiteMax:         {k.FirstMax != 0, "the maximum begins at a number"},
-		TailUnmasked:      {s.Keys%tile == 0, "the last tile is full"},
-		lastKeysLost:      {f.By < 1 || f.By >= s.Keys, "there are no such keys"},
-		RightOff:          {!ends(p.Mask), "the mask does not end before the last key"},
-		leftOff: {p.Mask.Window == nil || p.Mask.Window.Left < 0,
-			"there is no window to the left"},
-		TopLeft: {p.Mask == (attention.Mask{}) || s.Queries == s.Keys,
-			"the mask has one alignment"},
-		causalIgnored:        {!p.Mask.Causal, "the mask is not causal"},
-		windowIgnored:        {p.Mask.Window == nil, "there is no window"},
-		softmaxScaleDropped:  {p.SoftmaxScale() == 1, "the softmax's scale is 1"},
-		softmaxScaleOfValues: {s.Dim == s.ValueDim || s.ValueDim == 0, "K and V have one dimension"},
-		SplitMean:            {splits == 1, "there is one split"},
-		splitLost:            {splits == 1 || f.By < 0 || f.By >= splits, "there is no such split"},
-		emptySplit:           {splits == 1, "there is one split"},
-		lseReported:          {splits == 1, "there is one split: it is the same as lse-base-2"},
-		LSEBase2:             {splits > 1 && k.Base2, "log-sum-exps are in base 2"},
-		offsetKept:           {k.Offset == 0, "P is not lifted"},
-		PScaleKept:           {k.pScale() == 1, "P has no scale"},
-		PSaturated:           {saturating(k) <= k.Threshold, "P cannot saturate"},
-		pNotLifted:           {k.Offset == 0, "P is not lifted"},
-		HeadModulo:           {s.KVHeads == 1 || s.KVHeads == s.Heads, "heads are not grouped"},
-		SinkOmitted:          {p.Sinks == nil, "there are no sinks"},
-		sinkPerSplit:         {p.Sinks == nil || splits == 1, "there are no sinks or splits"},
-		sinkInLSE:            {p.Sinks == nil, "there are no sinks"},
-		sinkScaled:           {p.Sinks == nil, "there are no sinks"},
-		sinkBase2:            {p.Sinks == nil, "there are no sinks"},
-		keysSwapped:          {f.By < 2 || s.Keys < 2, "there are no groups of keys"},
-		keysInterleaved:      {f.By < 4 || f.By%2 != 0 || s.Keys < 4, "there are no groups of keys"},
-		columnsSwapped:       {f.By < 2 || s.ValueDim < 2, "there are no groups of columns"},
+// setKernel changes the kernel.
+func setKernel(set func(f Fault, k *Kernel)) func(Fault, *change) error {
+	return func(f Fault, c *change) error {
+		set(f, &c.k)
+		return nil
 	}
-	if c := cases[f.Kind]; c.lacks {
-		return c.why
-	}
-	return ""
 }
 
-// ends says that a mask hides keys to the right.
-func ends(m attention.Mask) bool { return m.Causal || m.Window != nil && m.Window.Right >= 0 }
+// setProblem changes the problem.
+func setProblem(set func(p *attention.Problem)) func(Fault, *change) error {
+	return func(_ Fault, c *change) error {
+		set(c.p)
+		return nil
+	}
+}
+
+// padTail fills the last tile with keys of zeros.
+func padTail(_ Fault, c *change) error {
+	tile, p := c.tile(), c.p
+	c.tail = c.s.Keys
+	p.Keys = (c.s.Keys + tile - 1) / tile * tile
+	p.K = rebuilt(p.K, c.s.KVHeads, p.Keys, padded(p.K, c.s.Keys), nil)
+	p.V = rebuilt(p.V, c.s.KVHeads, p.Keys, padded(p.V, c.s.Keys), nil)
+	return nil
+}
+
+// headModulo gives each query head a head of K and V of its own: that of its number modulo
+// KVHeads.
+func headModulo(_ Fault, c *change) error {
+	for _, o := range []*attention.Operand{&c.p.K, &c.p.V} {
+		_, tokens, _ := o.Dims()
+		*o = rebuilt(*o, c.s.Heads, tokens, func(h, t int) (int, int) {
+			row := h%c.s.KVHeads*tokens + t
+			return row, row
+		}, nil)
+	}
+	return nil
+}
+
+func scaleSinks(p *attention.Problem, factor float32) {
+	p.Sinks = slices.Clone(p.Sinks)
+	for h := range p.Sinks {
+		p.Sinks[h] *= factor
+	}
+}
 
 // saturating is a threshold with which P exceeds its format: the one that
 // FlashAttention-4 had, or what is needed.
@@ -145,43 +98,58 @@ func saturating(k Kernel) float32 {
 	return max(4, float32(math.Ceil(room+1)))
 }
 
-// changeScales changes the scales of the fault's operands.
-func (f Fault) changeScales(p *attention.Problem) error {
-	changed, keys := false, p.Sizes().Keys
-	for _, side := range []struct {
-		o  *attention.Operand
-		is bool
-	}{{&p.Q, f.Of == ofQ}, {&p.K, f.Of == OfK || f.Of == OfKV}, {&p.V, f.Of == OfV || f.Of == OfKV}} {
-		if !side.is || side.o.Codes == nil {
-			continue
-		}
-		heads, tokens, _ := side.o.Dims()
-		codes := side.o.Codes
-		read := func(h, t int) (int, int) { return h*tokens + t, h*tokens + t }
-		var scale func(row, col int, s float32) float32
-		switch f.Kind {
-		case ScaleDropped:
-			scale = func(row, col int, s float32) float32 {
-				return s / largestScale(codes, row, col, tokens, keys)
+// changeScales reads the scales of another head of the fault's operands, and makes something
+// else of them where scale is not nil.
+func changeScales(head func(h, heads int) int,
+	scale func(c *change, o *attention.Operand) func(row, col int, s float32) float32,
+) func(Fault, *change) error {
+	return func(f Fault, c *change) error {
+		changed := false
+		for _, side := range []struct {
+			o  *attention.Operand
+			is bool
+		}{
+			{&c.p.Q, f.Of == ofQ},
+			{&c.p.K, f.Of == OfK || f.Of == OfKV},
+			{&c.p.V, f.Of == OfV || f.Of == OfKV},
+		} {
+			if !side.is || side.o.Codes == nil {
+				continue
 			}
-			if side.o != &p.V {
-				scale = func(int, int, float32) float32 { return 1 }
+			was := *side.o
+			heads, tokens, _ := was.Dims()
+			var of func(row, col int, s float32) float32
+			if scale != nil {
+				of = scale(c, side.o)
 			}
-		case scaleTwice:
-			scale = func(_, _ int, s float32) float32 { return s * s }
-		case ScaleOfHead0:
-			read = func(h, t int) (int, int) { return h*tokens + t, t }
-		case scaleOfNext:
-			read = func(h, t int) (int, int) { return h*tokens + t, (h+1)%heads*tokens + t }
+			*side.o = rebuilt(was, heads, tokens, func(h, t int) (int, int) {
+				return h*tokens + t, head(h, heads)*tokens + t
+			}, of)
+			changed = changed || !sameScales(was, *side.o)
 		}
-		was := *side.o
-		*side.o = rebuilt(was, heads, tokens, read, scale)
-		changed = changed || !sameScales(was, *side.o)
+		if !changed {
+			return notHere(f, "the scales are the same")
+		}
+		return nil
 	}
-	if !changed {
-		return notHere(f, "the scales are the same")
+}
+
+func sameHead(h, _ int) int { return h }
+
+func squareScale(*change, *attention.Operand) func(row, col int, s float32) float32 {
+	return func(_, _ int, s float32) float32 { return s * s }
+}
+
+// dropScale takes scales for 1; P keeps what it has taken of those of V.
+func dropScale(c *change, o *attention.Operand) func(row, col int, s float32) float32 {
+	if o != &c.p.V {
+		return func(int, int, float32) float32 { return 1 }
 	}
-	return nil
+	codes, keys := o.Codes, c.s.Keys
+	_, tokens, _ := o.Dims()
+	return func(row, col int, s float32) float32 {
+		return s / largestScale(codes, row, col, tokens, keys)
+	}
 }
 
 // largestScale is the largest scale of a column of the head that row is of: what the output is
@@ -219,22 +187,21 @@ func padded(o attention.Operand, keys int) func(h, t int) (int, int) {
 	}
 }
 
-// permuted reads the codes of keys in another order, and their scales in the right one.
-func (f Fault) permuted(tokens, keys int) func(h, t int) (int, int) {
-	return func(h, t int) (int, int) {
-		if t >= keys {
-			return h*tokens + t, h*tokens + t
-		}
-		group := t / f.By * f.By
-		size := min(f.By, keys-group)
-		at := t - group
-		switch {
-		case f.Kind == keysSwapped:
-			at = size - 1 - at
-		case size == f.By:
-			at = at/2 + at%2*(size/2)
-		}
-		return h*tokens + group + at, h*tokens + t
+// permuteKeys multiplies P by the codes of V with keys in another order, and their scales in
+// the right one: place returns which key of a group is read for the one at a place, where
+// the last group may be smaller than a whole one.
+func permuteKeys(place func(at, size, whole int) int) func(Fault, *change) error {
+	return func(f Fault, c *change) error {
+		_, tokens, _ := c.p.V.Dims()
+		c.p.V = rebuilt(c.p.V, c.s.KVHeads, tokens, func(h, t int) (int, int) {
+			row := h*tokens + t
+			if t >= c.s.Keys {
+				return row, row
+			}
+			at := t % f.By
+			return row - at + place(at, min(f.By, c.s.Keys-t+at), f.By), row
+		}, nil)
+		return nil
 	}
 }
 

@@ -12,11 +12,11 @@ func (m *model) kept(i int) (lo, hi int) {
 	}
 	left, right := 0, 0
 	switch m.fault.Kind {
-	case RightOff:
+	case rightOff:
 		right = m.fault.By
 	case leftOff:
 		left = m.fault.By
-	case TopLeft:
+	case topLeft:
 		left = m.s.Queries - keys
 		right = left
 	}
@@ -54,7 +54,7 @@ func (w *worker) keptIn(t0, t1, lo, hi int) (a, b int) {
 
 // passOver is a tile without kept keys.
 func (w *worker) passOver(s *state) {
-	if w.m.fault.Kind == MaskedMax && !s.any {
+	if w.m.fault.Kind == maskedMax && !s.any {
 		s.max = 0
 	}
 }
@@ -62,7 +62,7 @@ func (w *worker) passOver(s *state) {
 // pMax is the maximum that p of keys [a, b) is taken against.
 func (w *worker) pMax(s *state, before float32, a, b int) float32 {
 	switch {
-	case w.m.fault.Kind == StaleMax && before != low32:
+	case w.m.fault.Kind == staleMax && before != low32:
 		return before
 	case w.m.fault.Kind == tileMax:
 		top := low32
@@ -74,20 +74,12 @@ func (w *worker) pMax(s *state, before float32, a, b int) float32 {
 	return s.max
 }
 
-// rescales is what O is multiplied by.
-func (m *model) rescales(alpha float32) float32 {
-	if m.fault.Kind == RescaleDropped {
-		return 1
+// unless returns v or, for a kernel with that fault, something else.
+func (m *model) unless(kind Kind, v, instead float32) float32 {
+	if m.fault.Kind == kind {
+		return instead
 	}
-	return alpha
-}
-
-// rescalesSum is what l is multiplied by.
-func (m *model) rescalesSum(alpha float32) float32 {
-	if m.fault.Kind == sumRescaleDropped {
-		return 1
-	}
-	return alpha
+	return v
 }
 
 // splitSink is the sink that a split takes in, mergeSink that which their merge does.
@@ -110,40 +102,16 @@ func (m *model) sinkInLSE() bool {
 	return m.fault.Kind == sinkPerSplit || m.fault.Kind == sinkInLSE
 }
 
-// taken is what is taken out of a log-sum-exp of what the offset has lifted.
-func (m *model) taken(offset float32) float32 {
-	if m.fault.Kind == offsetKept {
-		return 0
-	}
-	return offset
-}
-
-// divisor is what O is divided by.
-func (m *model) divisor(l float32) float32 {
-	if m.fault.Kind == unnormalized {
-		return 1
-	}
-	return l
-}
-
 // misread is what a merge takes split n for.
 func (m *model) misread(s *state, n int) {
 	switch {
-	case m.fault.Kind == LSEBase2:
+	case m.fault.Kind == lseBase2:
 		s.lse2 = float32(s.lse2 * log2E)
 	case m.fault.Kind == emptySplit && !s.any:
 		s.lse2 = 0
 	case m.fault.Kind == splitLost && n == m.fault.By:
 		s.lse2 = low32
 	}
-}
-
-// weight is what a merge multiplies a split's output by.
-func (m *model) weight(w float32) float32 {
-	if m.fault.Kind == SplitMean {
-		return 1 / float32(m.splits())
-	}
-	return w
 }
 
 // firstMax is M before the first tile where it is no infinity.

@@ -35,11 +35,11 @@ func (w *worker) finish(s *state, sink *float32) {
 		l += m.Exp2.Method.exp2(float32(*sink-top) + offset)
 		sink = nil
 	}
-	s.lse2 = top + float32(m.Exp2.Method.log2(l)-m.taken(offset))
+	s.lse2 = top + float32(m.Exp2.Method.log2(l)-m.unless(offsetKept, offset, 0))
 	if sink != nil {
 		l += m.Exp2.Method.exp2(float32(*sink-top) + offset)
 	}
-	l = m.divisor(l)
+	l = m.unless(unnormalized, l, 1)
 	s.divisor = l
 	for d, o := range s.out {
 		f := w.head.factor[d]
@@ -83,7 +83,7 @@ func (w *worker) merge(parts []state, sink *float32, out []float32) float32 {
 	}
 	for n := range parts {
 		s := &parts[n]
-		s.weight = m.weight(exp2(s.lse2 - whole))
+		s.weight = m.unless(splitMean, exp2(s.lse2-whole), 1/float32(m.splits()))
 		weight := s.weight
 		for d, o := range s.out {
 			out[d] = quiet(out[d] + float32(weight*o))

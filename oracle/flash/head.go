@@ -65,7 +65,7 @@ func (h *head) scaleValues(m *model, kv int) {
 			h.factor[d] = m.v.scale(first, d)
 		}
 	}
-	if scale := m.pScale(); scale != 1 && m.fault.Kind != PScaleKept {
+	if scale := m.pScale(); scale != 1 && m.fault.Kind != pScaleKept {
 		for d := range h.factor {
 			h.factor[d] /= scale
 		}

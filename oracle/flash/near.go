@@ -93,11 +93,11 @@ func (r *nearRow) tolerances(tol []float64, out []float32, h, i int) float64 {
 		sum, rescaled := 0.0, 0.0 // errors of l, and relative ones of rescales
 		for ; at < len(trace.Tiles) && trace.Tiles[at].Split == split; at++ {
 			t := &trace.Tiles[at]
-			alpha := float64(m.rescales(t.Alpha))
+			alpha := float64(m.unless(rescaleDropped, t.Alpha, 1))
 			for c := range errs {
 				errs[c] *= alpha
 			}
-			sum *= float64(m.rescalesSum(t.Alpha))
+			sum *= float64(m.unless(sumRescaleDropped, t.Alpha, 1))
 			if t.Alpha != 1 {
 				rescaled += 2*r.b.alpha - 2*roundoff*math.Log(max(float64(t.Alpha), 0x1p-149))
 			}
@@ -130,7 +130,7 @@ func (r *nearRow) tolerances(tol []float64, out []float32, h, i int) float64 {
 		tol[c] += r.b.values * math.Abs(float64(out[c]))
 	}
 	limit := whole + end + 4*r.b.alpha
-	if m.Base2 || m.fault.Kind == LSEBase2 {
+	if m.Base2 || m.fault.Kind == lseBase2 {
 		limit *= 1.5
 	}
 	return limit

@@ -63,8 +63,8 @@ func TestOutputsThatAreRounded(t *testing.T) {
 			}
 		}
 		p := kernelCases[3].shape.problem(16, 32, 16, 1)
-		for _, f := range []Fault{{Kind: SplitMean}, {Kind: TopLeft}, {Kind: sinkPerSplit},
-			{Kind: ScaleDropped, Of: OfV}} {
+		for _, f := range []Fault{{Kind: "split-mean"}, {Kind: "top-left"}, {Kind: "sink-per-split"},
+			{Kind: "scale-dropped", Of: OfV}} {
 			got, err := Inject(ctx, p, k, f, Options{})
 			require.NoError(t, err)
 			e, err := Explain(ctx, p, Got{Out: got.Out, LSE: got.LSE}, k, Options{})

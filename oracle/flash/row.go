@@ -136,8 +136,8 @@ func (w *worker) tile(s *state, t0, t1, a, b int) float32 {
 		w.quantize(j, j-t0)
 	}
 	s.max = kept
-	w.addSum(s, m.rescalesSum(alpha), n, a-t0, b-t0)
-	rescale := m.rescales(alpha)
+	w.addSum(s, m.unless(sumRescaleDropped, alpha, 1), n, a-t0, b-t0)
+	rescale := m.unless(rescaleDropped, alpha, 1)
 	for d := range s.out {
 		s.out[d] = w.addValues(float32(s.out[d]*rescale), d, t0, t1, a, b)
 	}

@@ -144,7 +144,7 @@ func (v *Verdict) meant() string {
 		return ""
 	}
 	f := &v.Explanation.Findings[0].Fault
-	if f.Kind != fault.Unpromoted && f.Kind != fault.OtherPromotion || f.Where != (fault.Region{}) {
+	if f.Kind != "unpromoted" && f.Kind != "other-promotion" || f.Where != (fault.Region{}) {
 		return ""
 	}
 	return fmt.Sprintf("a kernel that is meant to sum so is right if it has the bits of those sums: demand them with model %s, promote %d", f.Model, f.By)

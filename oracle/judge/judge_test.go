@@ -306,8 +306,8 @@ func TestExplained(t *testing.T) {
 		fault   fault.Fault
 		suspect int
 	}{
-		{fault.Fault{Kind: fault.KLost, From: 32, To: 64}, 1},
-		{fault.Fault{Kind: fault.ScalesRowsOff, Of: fault.A, By: 1}, -1},
+		{fault.Fault{Kind: "k-lost", From: 32, To: 64}, 1},
+		{fault.Fault{Kind: "scales-rows-off", Of: fault.A, By: 1}, -1},
 	} {
 		for i, claim := range claims {
 			p := fault.Product{A: a, B: b}
@@ -419,7 +419,7 @@ func TestSuspectHasTheFault(t *testing.T) {
 	c := make([]float32, 71*90)
 	p := fault.Product{A: a, B: b}
 	for first, suspect := range map[bool]int{false: 1, true: -1} {
-		lost := fault.Fault{Kind: fault.KLost, From: 32, To: 64, Where: fault.Region{FromRow: 16}}
+		lost := fault.Fault{Kind: "k-lost", From: 32, To: 64, Where: fault.Region{FromRow: 16}}
 		require.NoError(t, fault.Inject(t.Context(), c, lost, p, fault.Options{}))
 		if first {
 			c[3] += 1e6
@@ -427,7 +427,7 @@ func TestSuspectHasTheFault(t *testing.T) {
 		v, err := Check(t.Context(), c, nil, a, b, Claim{}, Options{})
 		require.NoError(t, err)
 		require.Equal(t, suspect, v.Report.First.Suspect, "%v", v.Explanation)
-		require.Equal(t, fault.KLost, v.Explanation.Findings[0].Fault.Kind)
+		require.Equal(t, fault.Kind("k-lost"), v.Explanation.Findings[0].Fault.Kind)
 	}
 }
 

@@ -75,7 +75,7 @@ func TestNarrow(t *testing.T) {
 				v, err := Check(t.Context(), got, nil, a, b, claim, o)
 				require.NoError(t, err)
 				require.True(t, v.Pass, "%v, outer scales of %d rows", claim.Want, each)
-				f := fault.Fault{Kind: fault.OuterReciprocal, Of: fault.A}
+				f := fault.Fault{Kind: "outer-reciprocal", Of: fault.A}
 				require.NoError(t, fault.Inject(t.Context(), got, f, p, fault.Options{}))
 				v, err = Check(t.Context(), got, nil, a, b, claim, o)
 				require.NoError(t, err)

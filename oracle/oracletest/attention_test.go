@@ -79,7 +79,7 @@ func TestWrongAttention(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, string(page), "Largest error of each row")
 
-	faulty, err := flash.Inject(t.Context(), p, flash.Octavo(attention.PE4M3, 1), flash.Fault{Kind: flash.TopLeft}, flash.Options{})
+	faulty, err := flash.Inject(t.Context(), p, flash.Octavo(attention.PE4M3, 1), flash.Fault{Kind: "top-left"}, flash.Options{})
 	require.NoError(t, err)
 	require.Contains(t, check(faulty.Out, faulty.LSE).errors[0], "fault top-left: ")
 }

@@ -78,7 +78,7 @@ func TestKernels(t *testing.T) {
 
 	r = verdict("wrong.safetensors", judge.Claim{Accumulation: oracle.Accumulation{Kernel: kernel}})
 	require.False(t, r.Pass)
-	require.Equal(t, fault.KLost, r.Explanation.Findings[0].Fault.Kind)
+	require.Equal(t, fault.Kind("k-lost"), r.Explanation.Findings[0].Fault.Kind)
 	require.Equal(t, wrongBlock, r.Report.First.Suspect)
 	require.Equal(t, wrongFrom, r.Report.First.Row)
 	require.GreaterOrEqual(t, r.Report.First.Col, wrongFrom)

@@ -82,7 +82,7 @@ func TestSentences(t *testing.T) {
 	add("right", p, right, Claim{}, Options{})
 	add("some", p, right, Claim{}, Options{Queries: 2})
 	add("one wrong", p, changed(right, 77, 1e6), Claim{}, Options{})
-	add("fault", p, injected(flash.RescaleDropped), Claim{}, Options{})
+	add("fault", p, injected("rescale-dropped"), Claim{}, Options{})
 	add("same", p, right, bits, Options{})
 	add("one bit", p, changed(right, 77, math.Nextafter32(right.Out[77], 0)), bits, Options{})
 	add("unbounded", large, unbounded, Claim{}, Options{})
