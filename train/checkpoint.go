@@ -28,7 +28,7 @@ type Position struct {
 	Schedule optim.Schedule `json:"schedule"`
 
 	Spikes map[string]SpikeDetector `json:"spikes,omitempty"` // by series, such as "loss"
-	Mu     []float64                `json:"mu,omitempty"`     // of a [Reducer]
+	Mu     []float64                `json:"mu,omitempty"`     // of a [collective.Reducer]
 	Notes  map[string]string        `json:"notes,omitempty"`  // whatever else the caller must know
 }
 

@@ -15,7 +15,7 @@
 //	model.EndStep() // delayed scales, if there are any
 //
 // [DataParallel] cuts a batch into shards, which replicas of the model do side by side,
-// and reduces their gradients as workers would, in FP32 or FP8 ([Reducer]).
+// and reduces their gradients as workers would, in FP32 or FP8 ([collective.Reducer]).
 // [Evaluate] judges a model between steps and leaves no trace in it.
 //
 // # When something goes wrong

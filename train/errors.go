@@ -5,6 +5,7 @@ import (
 
 	"github.com/octavo-fp8/octavo/internal/guard"
 	"github.com/octavo-fp8/octavo/internal/sentinel"
+	"github.com/octavo-fp8/octavo/parallel/collective"
 )
 
 // What errors of this package are, for [errors.Is]. Their text names the file, tensor
@@ -24,7 +25,7 @@ var (
 	ErrConcurrent = guard.ErrConcurrent
 
 	// ErrInput is an argument or an option that is out of range.
-	ErrInput = errors.New("train: input")
+	ErrInput = collective.ErrInput
 )
 
 func damaged(format string, args ...any) error {

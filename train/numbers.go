@@ -11,10 +11,3 @@ func orDefault(v, byDefault float64) float64 {
 	}
 	return v
 }
-
-func addTo(dst, a, b []float32) {
-	a, b = a[:len(dst)], b[:len(dst)]
-	for i := range dst {
-		dst[i] = a[i] + b[i]
-	}
-}

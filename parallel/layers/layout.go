@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/octavo-fp8/octavo/nn"
-	"github.com/octavo-fp8/octavo/train"
+	"github.com/octavo-fp8/octavo/parallel/collective"
 )
 
 // Layout says how a [Llama] is cut. The zero Layout is one rank.
@@ -30,7 +30,7 @@ type Layout struct {
 	Chunks   int // stages of each of these, interleaved as [PipelineSchedule] says; 0: 1
 	Expert   int // consecutive ranks of Data that share experts out; 0: 1
 
-	Shards   int  // of a batch, whose gradients are summed as [Slices] are; 0: Data
+	Shards   int  // of a batch, whose gradients are summed as [collective.Slices] are; 0: Data
 	Micro    int  // micro-batches of a shard; 0: 1
 	Slices   int  // of heads, channels and the vocabulary; 0: Tensor
 	Align    int  // what slices of the channels of MLPs and experts begin at multiples of; 0: 1
@@ -44,12 +44,12 @@ type Layout struct {
 	// head: they are gathered for each pass of a micro-batch through it, also for one that is
 	// computed again, and released after it.
 	Zero     int
-	Division train.Division // of the gradients' sum; not [train.DivideAuto]
+	Division collective.Division // of the gradients' sum; not [collective.DivideAuto]
 
 	// Exchanges are how values are exchanged, by the names of [ExchangeNames]; Name and Cols
 	// are those of the tensor. What is absent is sent in FP32 and summed in the order of
 	// slices or shards.
-	Exchanges map[string]Exchange
+	Exchanges map[string]collective.Exchange
 }
 
 // Names of exchanges of a [Layout]: see [ExchangeNames].
@@ -118,7 +118,7 @@ func (l Layout) Twin() Layout {
 	return l
 }
 
-// Check returns an error, [ErrInput], that names the first number that is out of range or does
+// Check returns an error, [collective.ErrInput], that names the first number that is out of range or does
 // not divide another.
 func (l Layout) Check() error {
 	l = l.withDefaults()
@@ -146,10 +146,10 @@ func (l Layout) Check() error {
 			l.Micro, l.Chunks, l.Pipeline)
 	case l.Zero < 0 || l.Zero > 3:
 		return inputError("Layout.Zero is %d: want 0 to 3", l.Zero)
-	case l.Zero == 0 && l.Exchanges[gatheredWeights].Wire != Wire{}:
+	case l.Zero == 0 && l.Exchanges[gatheredWeights].Wire != collective.Wire{}:
 		return inputError("Layout.Exchanges[%q] is %v: stage 0 of ZeRO sends no weights",
 			gatheredWeights, l.Exchanges[gatheredWeights].Wire)
-	case l.Division > train.DivideRoot:
+	case l.Division > collective.DivideRoot:
 		return inputError("Layout.Division is %v: want post, pre or root", l.Division)
 	}
 	if err := pipelineSchedules.Check(l.Schedule); err != nil {
@@ -165,11 +165,11 @@ func (l Layout) checkExchanges() error {
 		case !slices.Contains(ExchangeNames(), name):
 			return inputError("Layout.Exchanges has %q: want some of %s",
 				name, strings.Join(ExchangeNames(), ", "))
-		case x.Amax == AmaxLate && name != shardGradients:
+		case x.Amax == collective.AmaxLate && name != shardGradients:
 			return inputError("Layout.Exchanges[%q].Amax is late: only that of %q may be",
 				name, shardGradients)
-		case x.Amax == AmaxLate:
-			x.Memory = new(AmaxMemory) // each rank and parameter gets its own
+		case x.Amax == collective.AmaxLate:
+			x.Memory = new(collective.AmaxMemory) // each rank and parameter gets its own
 		}
 		if x.Name = name; x.Check() != nil {
 			return x.Check()
@@ -215,15 +215,15 @@ func (l Layout) checkBatch(tokens, targets []int32, batch, seq int) error {
 }
 
 // exchange returns the one of a name.
-func (l *Layout) exchange(name string) Exchange {
+func (l *Layout) exchange(name string) collective.Exchange {
 	x := l.Exchanges[name]
 	x.Name, x.Cols = name, 0
 	return x
 }
 
 // sums returns slices that are summed by the exchange of a name.
-func (l *Layout) sums(name string) Slices {
-	return Slices{Exchange: l.exchange(name), Count: l.Slices}
+func (l *Layout) sums(name string) collective.Slices {
+	return collective.Slices{Exchange: l.exchange(name), Count: l.Slices}
 }
 
 // seat is where a rank is.

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/octavo-fp8/octavo/internal/enum"
+	"github.com/octavo-fp8/octavo/parallel/collective"
 )
 
 // stage is a part of a model that a rank of a pipeline has.
@@ -38,7 +39,7 @@ const (
 var pipelineSchedules = enum.Enum[PipelineSchedule]{
 	Type: "PipelineSchedule", What: "schedule of a pipeline",
 	Names: []string{"1f1b", "gpipe"},
-	Err:   ErrInput, Prefix: "world",
+	Err:   collective.ErrInput, Prefix: "world",
 }
 
 // String returns the name of s, such as "1f1b".
@@ -64,10 +65,10 @@ type pipeline struct {
 	ForwardOnly bool
 
 	// Activations and Gradients are how both are sent: their Wire, Cols, Name and Reporter.
-	Activations, Gradients Exchange
+	Activations, Gradients collective.Exchange
 }
 
-// Check returns an error, [ErrInput], that names the first option that is out of range.
+// Check returns an error, [collective.ErrInput], that names the first option that is out of range.
 func (p *pipeline) Check() error {
 	if p.Micro < 1 {
 		return inputError("Pipeline.Micro is %d: there must be at least 1", p.Micro)
@@ -130,17 +131,17 @@ func (p *pipeline) passes(ranks, chunks int) (forward, backward []pipelineWork) 
 	return forward, backward
 }
 
-// pipeline runs all micro-batches through the ranks' stages, forward and backward. Ranks
+// runPipeline runs all micro-batches through the ranks' stages, forward and backward. Ranks
 // have equally many: of R ranks rank r has the stages r, R+r, 2·R+r and so on, in this
 // order. A stage remembers the activations of one micro-batch, as layers of package nn do:
 // r keeps what came in for each that is under way, and runs it forward again before its
 // backward pass if another has been there since.
-func (r *Rank) pipeline(p pipeline, stages ...stage) error {
+func runPipeline(r *collective.Rank, p pipeline, stages ...stage) error {
 	if err := p.Check(); err != nil {
 		return err
 	}
 	if len(stages) == 0 || slices.Contains(stages, nil) {
-		return inputError("a pipeline without a stage on rank %d", r.id)
+		return inputError("a pipeline without a stage on rank %d", r.ID())
 	}
 	if !p.interleaves(r.Ranks(), len(stages)) {
 		return inputError("Pipeline.Micro is %d: with %d interleaved stages on each of %d ranks, %v, "+
@@ -150,10 +151,10 @@ func (r *Rank) pipeline(p pipeline, stages ...stage) error {
 	for i, stage := range stages {
 		run.stages = append(run.stages, &stageRun{
 			pipelineRun: &run, stage: stage, inputs: map[int][]float32{}, last: -1,
-			number: i*r.Ranks() + r.id, of: len(stages) * r.Ranks(),
+			number: i*r.Ranks() + r.ID(), of: len(stages) * r.Ranks(),
 		})
 	}
-	for _, w := range p.work(r.id, r.Ranks(), len(stages)) {
+	for _, w := range p.work(r.ID(), r.Ranks(), len(stages)) {
 		do := run.stages[w.chunk].forward
 		if w.backward {
 			do = run.stages[w.chunk].backward
@@ -167,7 +168,7 @@ func (r *Rank) pipeline(p pipeline, stages ...stage) error {
 
 // pipelineRun is a rank's stages at work.
 type pipelineRun struct {
-	r      *Rank
+	r      *collective.Rank
 	p      *pipeline
 	stages []*stageRun
 }
@@ -192,7 +193,7 @@ func (s *stageRun) forward(i int) error {
 	if !s.p.ForwardOnly {
 		s.inputs[i], s.last = x, i
 	}
-	y, err := s.stage.Forward(s.r.ctx, i, x)
+	y, err := s.stage.Forward(s.r.Context(), i, x)
 	if err != nil || s.number == s.of-1 {
 		return err
 	}
@@ -208,11 +209,11 @@ func (s *stageRun) backward(i int) error {
 		}
 	}
 	if s.last != i {
-		if _, err := s.stage.Forward(s.r.ctx, i, s.inputs[i]); err != nil {
+		if _, err := s.stage.Forward(s.r.Context(), i, s.inputs[i]); err != nil {
 			return err
 		}
 	}
-	dx, err := s.stage.Backward(s.r.ctx, i, dy)
+	dx, err := s.stage.Backward(s.r.Context(), i, dy)
 	delete(s.inputs, i)
 	s.last = -1
 	if err != nil || s.number == 0 {
@@ -222,31 +223,12 @@ func (s *stageRun) backward(i int) error {
 }
 
 // send sends to a stage. One of the same rank gets values as they are.
-func (s *stageRun) send(what string, x *Exchange, to, micro int, values []float32) error {
-	if err := x.checkMessage(s.r.Ranks(), len(values)); err != nil {
-		return err
-	}
-	about := subject{what, x.Name, micro, to}
-	rank := to % s.r.Ranks()
-	if rank == s.r.id {
-		s.r.keepOwn(about, values)
-		return nil
-	}
-	rows, cols := x.shape(len(values))
-	m, err := x.packer(s.r.ctx, what).pack(x.Wire, values, rows, cols, nil, uint64(micro))
-	if err != nil {
-		return err
-	}
-	return s.r.sendParcel(rank, about, m)
+func (s *stageRun) send(what string, x *collective.Exchange, to, micro int, values []float32) error {
+	about := collective.Subject{What: what, Name: x.Name, Part: micro, Size: to}
+	return s.r.Send(*x, to%s.r.Ranks(), about, what, values)
 }
 
 // receive returns what a stage has sent to s.
-func (s *stageRun) receive(what string, x *Exchange, from, micro int) ([]float32, error) {
-	l, err := s.r.receiveAbout(from%s.r.Ranks(), subject{what, x.Name, micro, s.number})
-	if err != nil || l.parcel == nil {
-		return l.values, err
-	}
-	values := make([]float32, l.parcel.len())
-	l.parcel.decode(values)
-	return values, nil
+func (s *stageRun) receive(what string, x *collective.Exchange, from, micro int) ([]float32, error) {
+	return s.r.Take(from%s.r.Ranks(), collective.Subject{What: what, Name: x.Name, Part: micro, Size: s.number})
 }

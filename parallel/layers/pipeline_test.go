@@ -11,6 +11,7 @@ import (
 
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/nn"
+	"github.com/octavo-fp8/octavo/parallel/collective"
 	"github.com/octavo-fp8/octavo/scaling"
 )
 
@@ -169,12 +170,12 @@ func TestPipeline(t *testing.T) {
 			for i := range parts {
 				parts[i] = newLlamaStage(t, whole, i, stages, micro)
 			}
-			traffic, err := Run(t.Context(), ranks, func(r *Rank) error {
+			traffic, err := collective.Run(t.Context(), ranks, func(r *collective.Rank) error {
 				var own []stage
 				for i := r.ID(); i < stages; i += ranks {
 					own = append(own, parts[i])
 				}
-				return r.pipeline(p, own...)
+				return runPipeline(r, p, own...)
 			})
 			require.NoError(t, err, what)
 			cuts := stages - 1
@@ -258,14 +259,14 @@ func TestPipelineWork(t *testing.T) {
 func TestPipelineFormats(t *testing.T) {
 	whole, err := nn.NewLlama(pipeConfig(), 5)
 	require.NoError(t, err)
-	gradient := func(w Wire) []float32 {
-		p := pipeline{Micro: 2, Activations: Exchange{Wire: w, Cols: 8}, Gradients: Exchange{Wire: w, Cols: 8}}
+	gradient := func(w collective.Wire) []float32 {
+		p := pipeline{Micro: 2, Activations: collective.Exchange{Wire: w, Cols: 8}, Gradients: collective.Exchange{Wire: w, Cols: 8}}
 		parts := []*llamaStage{newLlamaStage(t, whole, 0, 2, 2), newLlamaStage(t, whole, 1, 2, 2)}
-		_, err := Run(t.Context(), 2, func(r *Rank) error { return r.pipeline(p, parts[r.ID()]) })
+		_, err := collective.Run(t.Context(), 2, func(r *collective.Rank) error { return runPipeline(r, p, parts[r.ID()]) })
 		require.NoError(t, err)
 		return parts[0].embed.Table.Grad
 	}
-	want, got := gradient(Wire{}), gradient(wire(t, "bf16"))
+	want, got := gradient(collective.Wire{}), gradient(wire(t, "bf16"))
 	require.NotEqual(t, want, got)
 	var squares, size float64
 	for i := range want {
@@ -273,9 +274,9 @@ func TestPipelineFormats(t *testing.T) {
 		size += math.Pow(float64(want[i]), 2)
 	}
 	require.Less(t, math.Sqrt(squares/size), 0.2)
-	_, err = Run(t.Context(), 2, func(r *Rank) error {
+	_, err = collective.Run(t.Context(), 2, func(r *collective.Rank) error {
 		s := newLlamaStage(t, whole, 0, 2, 2)
-		return r.pipeline(pipeline{Micro: 3}, s, s)
+		return runPipeline(r, pipeline{Micro: 3}, s, s)
 	})
 	require.ErrorContains(t, err, "Pipeline.Micro is 3: with 2 interleaved stages on each of 2 ranks")
 	p := pipeline{}

@@ -6,7 +6,7 @@ import (
 	"github.com/octavo-fp8/octavo/cmd/internal/chart"
 	"github.com/octavo-fp8/octavo/cmd/internal/lab/report"
 	"github.com/octavo-fp8/octavo/cmd/internal/lab/statistics"
-	"github.com/octavo-fp8/octavo/train"
+	"github.com/octavo-fp8/octavo/parallel/collective"
 )
 
 func (s *study) worldTable() report.Table {
@@ -114,7 +114,7 @@ func (s *study) addWorlds(p *report.Plot, k kind, name string, figure func(*worl
 	for division, divided := range divisionNames {
 		for _, size := range s.scope.worlds {
 			p.Add(chart.Series{Name: divided + name, Color: chart.Key(divided), Mark: chart.Joined, Dashed: k.name == alike.name},
-				size, 100*s.mean(k, size, way{true, train.Division(division)}, figure))
+				size, 100*s.mean(k, size, way{true, collective.Division(division)}, figure))
 		}
 	}
 }

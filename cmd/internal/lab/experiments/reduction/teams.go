@@ -9,6 +9,7 @@ import (
 	"github.com/octavo-fp8/octavo/cmd/internal/lab"
 	"github.com/octavo-fp8/octavo/cmd/internal/lab/statistics"
 	"github.com/octavo-fp8/octavo/cmd/internal/lab/training"
+	"github.com/octavo-fp8/octavo/parallel/collective"
 	"github.com/octavo-fp8/octavo/train"
 )
 
@@ -28,7 +29,7 @@ const starving = 0x1p-16
 // teamKinds are those in which a model is trained; divisions hardly matter in FP32, which
 // is the first.
 var teamKinds = []teamKind{
-	{name: "FP32", way: way{false, train.DividePost}},
+	{name: "FP32", way: way{false, collective.DividePost}},
 	{name: "post", way: post},
 	{name: "pre", way: pre},
 	{name: "root", way: root},
@@ -37,8 +38,8 @@ var teamKinds = []teamKind{
 }
 
 // reducer returns one for a model of so many parameters.
-func (k teamKind) reducer(params, workers int) train.Reducer {
-	r := train.Reducer{FP8: k.way.fp8, Division: k.way.division, Workers: workers}
+func (k teamKind) reducer(params, workers int) collective.Reducer {
+	r := collective.Reducer{FP8: k.way.fp8, Division: k.way.division, Workers: workers}
 	if k.first != 0 {
 		r.Mu = slices.Repeat([]float64{k.first}, params)
 	}

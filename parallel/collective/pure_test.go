@@ -1,4 +1,4 @@
-package layers
+package collective
 
 import (
 	"fmt"
@@ -8,7 +8,6 @@ import (
 
 	"github.com/octavo-fp8/octavo/scaling"
 	"github.com/octavo-fp8/octavo/tensor"
-	"github.com/octavo-fp8/octavo/train"
 )
 
 var (
@@ -182,14 +181,14 @@ func TestCodedMessages(t *testing.T) {
 	}
 }
 
-// TestReducer compares with the FP8 sums of package train: codes of E4M3 under a scale
+// TestReducer compares with the FP8 sums of a Reducer: codes of E4M3 under a scale
 // that all share, here 1, and partial sums in it.
 func TestReducer(t *testing.T) {
 	const n, ranks = 1000, 6
 	operands := operandsOf(4, ranks, n)
 	operands[2][17] = 448
 	want := make([]float32, n)
-	reducer := train.Reducer{FP8: true}
+	reducer := Reducer{FP8: true}
 	reducer.Mean(0, want, operands)
 	x := Exchange{Wire: wire(t, "e4m3-tensor"), Result: wire(t, "e4m3-tensor"), Rounding: RoundStored, Amax: AmaxShared}
 	sum, traffic, err := x.AllReduce(t.Context(), operands)
@@ -256,7 +255,10 @@ func TestRefusals(t *testing.T) {
 		"unknown order":          func() error { x := Exchange{Order: 9}; return x.Check() },
 		"unknown wire \"fp7\"":   func() error { _, err := ParseWire("fp7"); return err },
 		"a message has no histo": func() error { return Wire{Type: Coded, Recipe: scaling.Recipe{Profile: scaling.TEDelayed}}.Check() },
-		"rank 2 is the root":     func() error { _, _, err := Exchange{}.Broadcast(t.Context(), 2, 2, two[0]); return err },
+		"no rank 2 of 2": func() error {
+			_, err := Run(t.Context(), 2, func(r *Rank) error { return r.Send(Exchange{}, 2, Subject{}, "send", two[0]) })
+			return err
+		},
 		"for 1 ranks": func() error {
 			_, _, err := Exchange{}.AllToAll(t.Context(), [][][]float32{{two[0]}, {two[0]}})
 			return err

@@ -1,4 +1,4 @@
-package layers
+package collective
 
 import (
 	"strings"
@@ -43,8 +43,7 @@ type Wire struct {
 	// Recipe is that of Coded: just in time, from the message's own amaxes unless an
 	// [Exchange] shares them. A message is a tensor of its own, [rows, cols], whose
 	// blocks begin where it begins. Rounding at random is new in each message of an exchange,
-	// and in exchanges of other names; with [Zero] also in each step, elsewhere if the Seed
-	// is. Of Cast, only the format and the policy count.
+	// and in exchanges of other names; in each step with [Wire.InStep]. Of Cast, only the format and the policy count.
 	Recipe scaling.Recipe
 }
 
@@ -129,8 +128,8 @@ func (w *Wire) UnmarshalText(text []byte) error {
 	return err
 }
 
-// inStep returns the wire with random numbers of its own in a step.
-func (w Wire) inStep(step uint64) Wire {
+// InStep returns the wire with random numbers of its own in a step.
+func (w Wire) InStep(step uint64) Wire {
 	if w.Recipe.Policy.Rounding == fp8.Stochastic {
 		w.Recipe.Policy.Seed = random.Hash(w.Recipe.Policy.Seed, step, 1)
 	}

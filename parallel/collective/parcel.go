@@ -1,4 +1,4 @@
-package layers
+package collective
 
 import (
 	"context"
@@ -111,9 +111,9 @@ func (k *packer) report(st *fp8.Stats, values []float32) {
 
 func isNonFinite(v float32) bool { return math.IsNaN(float64(v)) || math.IsInf(float64(v), 0) }
 
-// addTo adds b to a, in FP32. A NaN becomes the canonical one, so that its bits depend
+// AddTo adds b, which is as long, to a, in FP32. A NaN becomes the canonical one, so that its bits depend
 // on no machine.
-func addTo(a, b []float32) {
+func AddTo(a, b []float32) {
 	b = b[:len(a)]
 	for i := range a {
 		if a[i] += b[i]; a[i] != a[i] {

@@ -1,4 +1,4 @@
-package layers
+package collective
 
 import (
 	"context"
@@ -32,23 +32,25 @@ type Exchange struct {
 
 	// Amax is which amaxes the scales of Wire follow from, in a reduction. Partial sums
 	// are larger than operands, so that they may saturate with any but AmaxOwn unless
-	// operands are small: see [train.Division]. Result's scales are its own.
+	// operands are small: see [Division]. Result's scales are its own.
 	Amax   AmaxRule
 	Memory *AmaxMemory // of AmaxLate; each rank and each tensor needs its own
 
 	// Reporter, unless nil, hears of every message that is encoded and of every sum, as
-	// operations "send", "sum", "result" and so on, from several goroutines in a [World].
+	// operations "send", "sum", "result" and so on, from several goroutines in a [Run].
 	Reporter tensor.Reporter
 
-	cuts []int // of the parts, in elements, in place of the rule
+	// Cuts, unless nil, are where parts begin and end, in elements, in place of the rule: one
+	// more than there are parts.
+	Cuts []int
 }
 
 // AmaxMemory is what [AmaxLate] keeps from one exchange to the next. The zero value is
 // that before the first, which exchanges its amaxes in time.
 type AmaxMemory struct{ amax, before [][]float32 }
 
-// drop forgets the last exchange, such as that of a step that is not to count.
-func (m *AmaxMemory) drop() { m.amax = m.before }
+// Drop forgets the last exchange, such as that of a step that is not to count.
+func (m *AmaxMemory) Drop() { m.amax = m.before }
 
 // What happens to values, as a Reporter hears it.
 const (
@@ -93,17 +95,17 @@ func (x *Exchange) check(ranks, n int) error {
 		return inputError("%q: %d ranks: there must be at least 1", x.Name, ranks)
 	case x.Cols > 0 && n%x.Cols != 0:
 		return inputError("%q: an operand of %d elements is not whole rows of %d", x.Name, n, x.Cols)
-	case x.cuts != nil && (len(x.cuts) != ranks+1 || x.cuts[0] != 0 || x.cuts[ranks] != n || !slices.IsSorted(x.cuts)):
+	case x.Cuts != nil && (len(x.Cuts) != ranks+1 || x.Cuts[0] != 0 || x.Cuts[ranks] != n || !slices.IsSorted(x.Cuts)):
 		return inputError("%q: cuts %v are not those of %d elements over %d ranks",
-			x.Name, x.cuts, n, ranks)
+			x.Name, x.Cuts, n, ranks)
 	}
 	return nil
 }
 
 // cut returns the range of a part of n elements.
 func (x *Exchange) cut(n, part, parts int) (lo, hi int) {
-	if x.cuts != nil && parts == len(x.cuts)-1 {
-		return x.cuts[part], x.cuts[part+1]
+	if x.Cuts != nil && parts == len(x.Cuts)-1 {
+		return x.Cuts[part], x.Cuts[part+1]
 	}
 	unit := max(x.Cols, 1)
 	per := (n/unit + parts - 1) / parts * unit
@@ -202,10 +204,10 @@ func (p *partReduction) add(a *slot, b slot, i int) error {
 		for i, x := range a.values {
 			rounding.CountSum(&st, x, b.values[i], x+b.values[i])
 		}
-		addTo(a.values, b.values)
+		AddTo(a.values, b.values)
 		p.x.packer(p.ctx, opSum).report(&st, a.values)
 	} else {
-		addTo(a.values, b.values)
+		AddTo(a.values, b.values)
 	}
 	a.parcel, a.partial = nil, true
 	if p.x.Rounding == RoundStored {
@@ -248,4 +250,31 @@ func (x *Exchange) remember(now [][]float32) [][]float32 {
 		}
 	}
 	return before
+}
+
+// checkMessage is check of an operand that is one message.
+func (x *Exchange) checkMessage(ranks, n int) error {
+	whole := *x
+	whole.Cuts = nil
+	return whole.check(ranks, n)
+}
+
+// gathered returns the message of a rank's operand in an all-gather.
+func (x *Exchange) gathered(ctx context.Context, operand []float32, rank int) (*parcel, error) {
+	rows, cols := x.shape(len(operand))
+	return x.packer(ctx, opGather).pack(x.Wire, operand, rows, cols, nil, uint64(rank))
+}
+
+func identity(n int) []int {
+	list := make([]int, n)
+	for i := range list {
+		list[i] = i
+	}
+	return list
+}
+
+// addressed returns the message of rank i to rank j in an all-to-all.
+func (x *Exchange) addressed(ctx context.Context, operand []float32, i, j, ranks int) (*parcel, error) {
+	rows, cols := x.shape(len(operand))
+	return x.packer(ctx, opSend).pack(x.Wire, operand, rows, cols, nil, uint64(i*ranks+j))
 }
