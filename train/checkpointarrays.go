@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/internal/arrays"
 	"github.com/octavo-fp8/octavo/nn"
 	"github.com/octavo-fp8/octavo/optim"
@@ -28,7 +27,7 @@ type share struct {
 // cut returns what a part has of a share.
 func (s share) cut(part Part) share {
 	lo, hi := part.Range(s.Count(), s.unit)
-	a := arrays.New(s.Name, s.DType, []int{hi - lo}, s.Slice(lo, hi), s.Valid)
+	a := arrays.New(s.Name, []int{hi - lo}, s.Slice(lo, hi), s.Valid)
 	a.First = s.lo + lo
 	return share{a, s.whole, s.lo + lo, s.unit}
 }
@@ -41,7 +40,8 @@ func pieceShares(
 	for i, p := range params {
 		all = append(all, pieceShare(paramArray(p, values[i]), paramShape(p), block, pieces[i].At))
 	}
-	for i, a := range momentArrays(moments) {
+	for i, a := range moments {
+		a.Name = momentPrefix + a.Name
 		p, at := params[i*len(params)/len(moments)], pieces[i*len(params)/len(moments)].At
 		if isMomentOf(a.Name, p.Name) {
 			all = append(all, pieceShare(a, paramShape(p), block, at))
@@ -57,7 +57,7 @@ func pieceShares(
 // which parts have whole units.
 func pieceShare(a arrays.Array, shape []int, unit, at int) share {
 	whole := safetensors.Info{Name: a.Name, DType: a.DType, Shape: shape}
-	a = arrays.New(a.Name, a.DType, []int{a.Count()}, a.Elements, a.Valid)
+	a = arrays.New(a.Name, []int{a.Count()}, a.Elements, a.Valid)
 	a.First = at
 	return share{a, whole, at, unit}
 }
@@ -89,30 +89,5 @@ func paramShape(p *nn.Param) []int {
 }
 
 func paramArray(p *nn.Param, values []float32) arrays.Array {
-	return arrays.New(p.Name, safetensors.F32, paramShape(p), arrays.Floats(values), arrays.Finite)
-}
-
-func momentArrays(moments []optim.Tensor) (all []arrays.Array) {
-	valid := map[optim.Validity]arrays.Validity{
-		optim.Finite: arrays.Finite, optim.NotNegative: arrays.NotNegative, optim.Positive: arrays.Positive,
-	}
-	for _, m := range moments {
-		dtype, elements := elementsOf(m)
-		all = append(all, arrays.New(momentPrefix+m.Name, dtype, m.Shape, elements, valid[m.Valid]))
-	}
-	return all
-}
-
-func elementsOf(m optim.Tensor) (safetensors.DType, arrays.Elements) {
-	switch {
-	case m.BFloat16 != nil:
-		return safetensors.BF16, arrays.BFloat16s(m.BFloat16)
-	case m.Codes != nil && m.Format == fp8.E5M2:
-		return safetensors.F8E5M2, arrays.Codes{Bytes: m.Codes, Format: m.Format}
-	case m.Codes != nil:
-		return safetensors.F8E4M3, arrays.Codes{Bytes: m.Codes, Format: m.Format}
-	case m.Bytes != nil:
-		return safetensors.U8, arrays.Bytes(m.Bytes)
-	}
-	return safetensors.F32, arrays.Floats(m.Float32)
+	return arrays.New(p.Name, paramShape(p), arrays.Floats(values), arrays.Finite)
 }

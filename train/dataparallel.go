@@ -16,7 +16,7 @@ import (
 // each shard are kept, and Reducer takes their mean in the order of the shards. So
 // the bits depend on how the data is cut, and not on how many replicas there are or
 // which of them did what. Not safe for concurrent use: Gradients while another call goes on is
-// [ErrConcurrent].
+// [optim.ErrConcurrent].
 //
 // Memory: activations and gradients for each replica, and gradients for each shard.
 type DataParallel[M Model] struct {

@@ -3,7 +3,6 @@ package train
 import (
 	"errors"
 
-	"github.com/octavo-fp8/octavo/internal/guard"
 	"github.com/octavo-fp8/octavo/internal/sentinel"
 	"github.com/octavo-fp8/octavo/parallel/collective"
 )
@@ -20,9 +19,6 @@ var (
 	// ErrMismatch is a checkpoint of another model or another optimizer than the one
 	// to be restored, or replicas that differ.
 	ErrMismatch = errors.New("train: mismatch")
-
-	// ErrConcurrent is a call while another one of the same value has not returned.
-	ErrConcurrent = guard.ErrConcurrent
 
 	// ErrInput is an argument or an option that is out of range.
 	ErrInput = collective.ErrInput

@@ -432,7 +432,7 @@ func (s stalling) Put(dst []byte, lo, hi int) {
 
 func stallingArrays(stall func()) []arrays.Array {
 	const n = 1 << 15
-	return []arrays.Array{arrays.New("x", safetensors.F32, []int{n}, stalling{make(arrays.Floats, n), stall}, arrays.Finite)}
+	return []arrays.Array{arrays.New("x", []int{n}, stalling{make(arrays.Floats, n), stall}, arrays.Finite)}
 }
 
 // TestSaveFails: an error in the middle of writing leaves the old file and nothing

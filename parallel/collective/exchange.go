@@ -73,7 +73,7 @@ func (x *Exchange) Check() error {
 	switch {
 	case x.Cols < 0:
 		return inputError("%q: Exchange.Cols is %d: it must not be negative", x.Name, x.Cols)
-	case x.Amax != AmaxOwn && x.Wire.Type != Coded:
+	case x.Amax != AmaxOwn && x.Wire.kind != kindCoded:
 		return inputError("%q: Exchange.Amax is %v: a wire of %v has no scales: leave it own",
 			x.Name, x.Amax, x.Wire)
 	case x.Amax != AmaxOwn && x.Wire.Recipe.Profile.Outer():

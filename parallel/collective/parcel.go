@@ -28,10 +28,10 @@ func (p *parcel) bytes() int64 { return p.wire.Bytes(p.rows, p.cols) }
 
 // decode writes the values to dst.
 func (p *parcel) decode(dst []float32) {
-	switch p.wire.Type {
-	case FP32:
+	switch p.wire.kind {
+	case kindFP32:
 		copy(dst, p.values)
-	case BF16:
+	case kindBF16:
 		for i, h := range p.halves {
 			dst[i] = h.Float32()
 		}
@@ -52,11 +52,11 @@ type packer struct {
 // give different random numbers.
 func (k *packer) pack(w Wire, values []float32, rows, cols int, amax []float32, salt uint64) (*parcel, error) {
 	p := &parcel{wire: w, rows: rows, cols: cols}
-	switch w.Type {
-	case FP32:
+	switch w.kind {
+	case kindFP32:
 		p.values = slices.Clone(values)
 		return p, nil
-	case BF16:
+	case kindBF16:
 		p.halves = k.halves(values)
 		return p, nil
 	}
@@ -70,7 +70,7 @@ func (k *packer) pack(w Wire, values []float32, rows, cols int, amax []float32, 
 	options := tensor.Options{Op: k.op, Reporter: k.reporter, Workers: 1}
 	scale := func(block int, _ float32, _ bool) fp8.Scale { return r.Scale(amax[block]) }
 	switch {
-	case w.Type == Cast:
+	case w.kind == kindCast:
 		scale = func(int, float32, bool) fp8.Scale { return fp8.Scale{Stored: 1} }
 	case amax == nil:
 		return p, scaling.Quantize(k.ctx, &p.coded, values, scaling.Quantizer{Recipe: r, Options: options})

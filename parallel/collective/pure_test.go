@@ -89,7 +89,7 @@ func TestAllReduce(t *testing.T) {
 		for _, rounding := range allRoundings {
 			for ranks := 1; ranks <= 13; ranks++ {
 				operands := operandsOf(1, ranks, n)
-				x := Exchange{Wire: Wire{Type: BF16}, Result: Wire{Type: BF16}, Order: order, Rounding: rounding}
+				x := Exchange{Wire: Wire{kind: kindBF16}, Result: Wire{kind: kindBF16}, Order: order, Rounding: rounding}
 				sum, traffic, err := x.AllReduce(t.Context(), operands)
 				require.NoError(t, err)
 				per := (n + ranks - 1) / ranks
@@ -138,7 +138,7 @@ func TestCastMessage(t *testing.T) {
 	require.Equal(t, map[string]Volume{"e4m3-cast": {1, 4}}, traffic[1], "no scales")
 	shared := Exchange{Wire: w, Amax: AmaxShared}
 	require.ErrorIs(t, shared.Check(), ErrInput)
-	require.ErrorIs(t, Wire{Type: Cast, Recipe: scaling.Recipe{Format: 99}}.Check(), ErrInput)
+	require.ErrorIs(t, Wire{kind: kindCast, Recipe: scaling.Recipe{Format: 99}}.Check(), ErrInput)
 }
 
 // TestCodedMessages has every message quantized by itself, rows by token.
@@ -147,7 +147,7 @@ func TestCodedMessages(t *testing.T) {
 	operands := operandsOf(3, 3, rows*cols)
 	for _, name := range wireNames() {
 		w := wire(t, name)
-		if w.Type != Coded {
+		if w.kind != kindCoded {
 			continue
 		}
 		x := Exchange{Name: "x", Cols: cols, Wire: w, Result: w, Order: OrderScatter}
@@ -254,7 +254,7 @@ func TestRefusals(t *testing.T) {
 		"depend on outer ones":   func() error { x := Exchange{Amax: AmaxShared, Wire: wire(t, "nvfp4")}; return x.Check() },
 		"unknown order":          func() error { x := Exchange{Order: 9}; return x.Check() },
 		"unknown wire \"fp7\"":   func() error { _, err := ParseWire("fp7"); return err },
-		"a message has no histo": func() error { return Wire{Type: Coded, Recipe: scaling.Recipe{Profile: scaling.TEDelayed}}.Check() },
+		"a message has no histo": func() error { return Wire{kind: kindCoded, Recipe: scaling.Recipe{Profile: scaling.TEDelayed}}.Check() },
 		"no rank 2 of 2": func() error {
 			_, err := Run(t.Context(), 2, func(r *Rank) error { return r.Send(Exchange{}, 2, Subject{}, "send", two[0]) })
 			return err

@@ -264,16 +264,16 @@ func TestReports(t *testing.T) {
 			require.NoError(t, err)
 		})
 		require.Equal(t, pure, world)
-		switch x.Wire.Type {
-		case FP32:
+		switch x.Wire.kind {
+		case kindFP32:
 			require.Equal(t, int64(1), pure["sum"].Stats.SaturatedPos) // 6e38
 			require.Equal(t, int64(8), pure["sum"].Stats.Elements)
 			require.Equal(t, int64(1), pure["sum"].Stats.PosInf) // plus 1
 			require.NotContains(t, pure, "send")
-		case BF16:
+		case kindBF16:
 			require.Equal(t, int64(8), pure["send"].Stats.Elements) // 2 hops of 4 elements
 			require.NotContains(t, pure, "result")                  // FP32
-		case Coded:
+		case kindCoded:
 			require.Equal(t, int64(3), pure["send"].Blocks-2) // 3 operands and 2 partial sums
 			require.Positive(t, pure["send"].Stats.Flushed)   // 1 beside 3e38
 		}

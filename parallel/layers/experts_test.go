@@ -16,10 +16,10 @@ import (
 func through(t *testing.T, w collective.Wire, row []float32) []float32 {
 	t.Helper()
 	back := make([]float32, len(row))
-	switch w.Type {
-	case collective.FP32:
+	switch w.String() {
+	case "fp32":
 		copy(back, row)
-	case collective.BF16:
+	case "bf16":
 		for i, v := range row {
 			back[i] = toBF16(v)
 		}

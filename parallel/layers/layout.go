@@ -27,7 +27,7 @@ type Layout struct {
 	Data     int // ranks that share shards of a batch out; 0: 1
 	Tensor   int // ranks that share slices of layers out; 0: 1
 	Pipeline int // ranks that share layers out; 0: 1
-	Chunks   int // stages of each of these, interleaved as [PipelineSchedule] says; 0: 1
+	Chunks   int // stages of each of these, interleaved as Megatron-LM does (arXiv 2104.04473); 0: 1
 	Expert   int // consecutive ranks of Data that share experts out; 0: 1
 
 	Shards   int  // of a batch, whose gradients are summed as [collective.Slices] are; 0: Data
@@ -36,7 +36,13 @@ type Layout struct {
 	Align    int  // what slices of the channels of MLPs and experts begin at multiples of; 0: 1
 	Sequence bool // norms are sequence parallel: each rank normalizes rows of its own
 
-	Schedule    PipelineSchedule
+	// AllForward has stages run all micro-batches forward and then all backward (GPipe, arXiv
+	// 1811.06965). Otherwise a stage runs one more forward than there are stages from here on,
+	// and then one backward for each forward (PipeDream-Flush, arXiv 2006.09503). Where ranks
+	// have several stages each then runs as many micro-batches as there are ranks, which must
+	// divide their number, and then the next stage does.
+	AllForward bool
+
 	SumAtSource bool // of experts' results: see [Experts]
 
 	// Zero is the stage of ZeRO, over shards: see [ZeroOptions]. In stage 3 a rank has the
@@ -141,7 +147,7 @@ func (l Layout) Check() error {
 		return inputError("Layout.Data is %d: it must divide Shards = %d", l.Data, l.Shards)
 	case l.Slices%l.Tensor != 0:
 		return inputError("Layout.Tensor is %d: it must divide Slices = %d", l.Tensor, l.Slices)
-	case !(&pipeline{Micro: l.Micro, Schedule: l.Schedule}).interleaves(l.Pipeline, l.Chunks):
+	case !(&pipeline{Micro: l.Micro, AllForward: l.AllForward}).interleaves(l.Pipeline, l.Chunks):
 		return inputError("Layout.Micro is %d: with Chunks = %d it must be a multiple of Pipeline = %d",
 			l.Micro, l.Chunks, l.Pipeline)
 	case l.Zero < 0 || l.Zero > 3:
@@ -151,9 +157,6 @@ func (l Layout) Check() error {
 			gatheredWeights, l.Exchanges[gatheredWeights].Wire)
 	case l.Division > collective.DivideRoot:
 		return inputError("Layout.Division is %v: want post, pre or root", l.Division)
-	}
-	if err := pipelineSchedules.Check(l.Schedule); err != nil {
-		return err
 	}
 	return l.checkExchanges()
 }

@@ -143,7 +143,7 @@ func TestLlamaLayouts(t *testing.T) {
 		{Data: 2, Expert: 2, Tensor: 2, Pipeline: 2, Slices: 4, Shards: 4, Zero: 3},
 		{Data: 2, Tensor: 2, Slices: 2, Sequence: true, Micro: 2},
 		{Data: 2, Expert: 2, Tensor: 2, Pipeline: 2, Slices: 2, Sequence: true, Micro: 2, Zero: 1},
-		{Pipeline: 2, Micro: 4, Slices: 2, Tensor: 2, Schedule: AllForwardAllBackward},
+		{Pipeline: 2, Micro: 4, Slices: 2, Tensor: 2, AllForward: true},
 	}
 	for what, cfg := range models {
 		twins := map[string]ofLlama{}
@@ -155,7 +155,7 @@ func TestLlamaLayouts(t *testing.T) {
 				l.Expert = 0
 			}
 			twin := l.Twin()
-			twin.Zero, twin.Schedule = 0, 0
+			twin.Zero, twin.AllForward = 0, false
 			name := fmt.Sprintf("%+v", twin)
 			if _, ok := twins[name]; !ok {
 				twins[name] = runLlama(t, cfg, twin, 4)
@@ -179,7 +179,7 @@ func TestLlamaTied(t *testing.T) {
 	for what, change := range map[string]func(l *Layout){
 		"tensor":        func(*Layout) {},
 		"pipeline":      func(l *Layout) { l.Pipeline = 2 },
-		"pipeline, all": func(l *Layout) { l.Pipeline, l.Schedule = 2, AllForwardAllBackward },
+		"pipeline, all": func(l *Layout) { l.Pipeline, l.AllForward = 2, true },
 		"stage 1":       func(l *Layout) { l.Pipeline, l.Data, l.Zero = 2, 2, 1 },
 		"stage 3":       func(l *Layout) { l.Pipeline, l.Data, l.Zero = 2, 2, 3 },
 		"stage 3 alone": func(l *Layout) { l.Data, l.Zero = 2, 3 },
@@ -204,7 +204,7 @@ func TestLlamaChunks(t *testing.T) {
 		for i, l := range []Layout{
 			{Pipeline: 2, Chunks: 2, Shards: 2, Micro: 2},
 			{Pipeline: 1, Chunks: 4, Shards: 2, Micro: 2},
-			{Data: 2, Pipeline: 2, Chunks: 2, Micro: 2, Zero: 3, Schedule: AllForwardAllBackward},
+			{Data: 2, Pipeline: 2, Chunks: 2, Micro: 2, Zero: 3, AllForward: true},
 		} {
 			if testing.Short() && i > 0 && what != "tied" {
 				continue

@@ -56,7 +56,7 @@ func (p *llamaPart) begin(r *collective.Rank, b *llamaBatch, gathered bool) (err
 // passes runs the micro-batches of a shard through the pipeline.
 func (p *llamaPart) passes(forwardOnly bool) error {
 	how := pipeline{
-		Micro: p.layout.Micro, Schedule: p.layout.Schedule, ForwardOnly: forwardOnly,
+		Micro: p.layout.Micro, AllForward: p.layout.AllForward, ForwardOnly: forwardOnly,
 		Activations: p.named(stageActivations, stageActivations),
 		Gradients:   p.named(stageGradients, stageGradients),
 	}

@@ -4,7 +4,7 @@ import (
 	"context"
 	"slices"
 
-	"github.com/octavo-fp8/octavo/internal/enum"
+	order "github.com/octavo-fp8/octavo/internal/pipeline"
 	"github.com/octavo-fp8/octavo/parallel/collective"
 )
 
@@ -21,45 +21,13 @@ type stage interface {
 	Backward(ctx context.Context, micro int, dy []float32) (dx []float32, err error)
 }
 
-// PipelineSchedule is in which order a stage runs micro-batches forward and backward.
-type PipelineSchedule uint8
-
-const (
-	// OneForwardOneBackward runs a few forward, one less than there are stages from here
-	// on, and then one backward for each forward (PipeDream-Flush, arXiv 2006.09503). Where
-	// ranks have several stages these are interleaved (Megatron-LM, arXiv 2104.04473): each
-	// runs as many micro-batches as there are ranks, which must divide their number, and then
-	// the next stage does.
-	OneForwardOneBackward PipelineSchedule = iota
-
-	// AllForwardAllBackward runs all forward and then all backward (GPipe, arXiv 1811.06965).
-	AllForwardAllBackward
-)
-
-var pipelineSchedules = enum.Enum[PipelineSchedule]{
-	Type: "PipelineSchedule", What: "schedule of a pipeline",
-	Names: []string{"1f1b", "gpipe"},
-	Err:   collective.ErrInput, Prefix: "world",
-}
-
-// String returns the name of s, such as "1f1b".
-func (s PipelineSchedule) String() string { return pipelineSchedules.String(s) }
-
-// MarshalText implements [encoding.TextMarshaler].
-func (s PipelineSchedule) MarshalText() ([]byte, error) { return pipelineSchedules.MarshalText(s) }
-
-// UnmarshalText implements [encoding.TextUnmarshaler].
-func (s *PipelineSchedule) UnmarshalText(text []byte) error {
-	return pipelineSchedules.UnmarshalText(s, text)
-}
-
 // pipeline says how stages work together. All schedules run backward in the order of
 // micro-batches, so that gradients that a stage accumulates have the bits of one rank that
 // does one micro-batch after the other, whatever the schedule and the number of stages,
 // if activations and their gradients are sent in FP32.
 type pipeline struct {
-	Micro    int // micro-batches
-	Schedule PipelineSchedule
+	Micro      int // micro-batches
+	AllForward bool
 
 	// ForwardOnly leaves the backward passes out, such as for an evaluation.
 	ForwardOnly bool
@@ -73,62 +41,21 @@ func (p *pipeline) Check() error {
 	if p.Micro < 1 {
 		return inputError("Pipeline.Micro is %d: there must be at least 1", p.Micro)
 	}
-	for _, err := range []error{pipelineSchedules.Check(p.Schedule), p.Activations.Check(), p.Gradients.Check()} {
-		if err != nil {
-			return err
-		}
+	if err := p.Activations.Check(); err != nil {
+		return err
 	}
-	return nil
+	return p.Gradients.Check()
 }
 
-// pipelineWork is a micro-batch that one of a rank's stages runs.
-type pipelineWork struct {
-	backward     bool
-	chunk, micro int // which of the rank's stages
-}
-
-// work returns what a rank does, in order, with so many stages on each.
-func (p *pipeline) work(rank, ranks, chunks int) (all []pipelineWork) {
-	forward, backward := p.passes(ranks, chunks)
-	ahead := len(forward)
-	if p.Schedule == OneForwardOneBackward {
-		ahead = ranks - 1 - rank
-		if chunks > 1 {
-			ahead = 2*ahead + (chunks-1)*ranks
-		}
-		ahead = min(ahead, len(forward))
-	}
-	all = append(all, forward[:ahead]...)
-	if p.ForwardOnly {
-		return append(all, forward[ahead:]...)
-	}
-	for i, b := range backward {
-		if next := ahead + i; next < len(forward) {
-			all = append(all, forward[next])
-		}
-		all = append(all, b)
-	}
-	return all
+// schedule returns the order of passes of ranks with so many stages on each.
+func (p *pipeline) schedule(ranks, chunks int) order.Schedule {
+	return order.Schedule{Ranks: ranks, Chunks: chunks, Group: ranks, Micro: p.Micro, AllForward: p.AllForward}
 }
 
 // interleaves reports whether ranks with so many stages do not end up waiting for each
 // other.
 func (p *pipeline) interleaves(ranks, chunks int) bool {
-	return chunks == 1 || p.Schedule == AllForwardAllBackward || p.Micro%ranks == 0
-}
-
-// passes returns the forward and the backward passes of a rank, each in order: all stages
-// run as many micro-batches as there are ranks before any goes on.
-func (p *pipeline) passes(ranks, chunks int) (forward, backward []pipelineWork) {
-	for first := 0; first < p.Micro; first += ranks {
-		for chunk := range chunks {
-			for micro := first; micro < min(first+ranks, p.Micro); micro++ {
-				forward = append(forward, pipelineWork{false, chunk, micro})
-				backward = append(backward, pipelineWork{true, chunks - 1 - chunk, micro})
-			}
-		}
-	}
-	return forward, backward
+	return chunks == 1 || p.AllForward || p.Micro%ranks == 0
 }
 
 // runPipeline runs all micro-batches through the ranks' stages, forward and backward. Ranks
@@ -144,8 +71,8 @@ func runPipeline(r *collective.Rank, p pipeline, stages ...stage) error {
 		return inputError("a pipeline without a stage on rank %d", r.ID())
 	}
 	if !p.interleaves(r.Ranks(), len(stages)) {
-		return inputError("Pipeline.Micro is %d: with %d interleaved stages on each of %d ranks, %v, "+
-			"it must be a multiple of these", p.Micro, len(stages), r.Ranks(), p.Schedule)
+		return inputError("Pipeline.Micro is %d: with %d interleaved stages on each of %d ranks, 1f1b, "+
+			"it must be a multiple of these", p.Micro, len(stages), r.Ranks())
 	}
 	run := pipelineRun{r: r, p: &p}
 	for i, stage := range stages {
@@ -154,12 +81,14 @@ func runPipeline(r *collective.Rank, p pipeline, stages ...stage) error {
 			number: i*r.Ranks() + r.ID(), of: len(stages) * r.Ranks(),
 		})
 	}
-	for _, w := range p.work(r.ID(), r.Ranks(), len(stages)) {
-		do := run.stages[w.chunk].forward
-		if w.backward {
-			do = run.stages[w.chunk].backward
+	for _, w := range p.schedule(r.Ranks(), len(stages)).Passes(r.ID()) {
+		do := run.stages[w.Chunk].forward
+		if w.Backward {
+			if do = run.stages[w.Chunk].backward; p.ForwardOnly {
+				continue
+			}
 		}
-		if err := do(w.micro); err != nil {
+		if err := do(w.Micro); err != nil {
 			return err
 		}
 	}

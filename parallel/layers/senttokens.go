@@ -305,7 +305,7 @@ func (s *sentTokens) weightGradients(dWeights, dy []float32, received [][]float3
 	}
 	about := collective.Subject{What: "gradients of weights", Name: s.e.Combine.Name}
 	size := func(products []float64) int64 { return 4 * int64(len(products)) }
-	back, err := collective.Swap(s.r, about, collective.FP32.String(), size, products)
+	back, err := collective.Swap(s.r, about, collective.Wire{}.String(), size, products)
 	if err != nil {
 		return err
 	}

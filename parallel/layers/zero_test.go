@@ -150,7 +150,7 @@ func TestZeroMoments(t *testing.T) {
 // TestZeroFormats: what is rounded by element and by a tree has the same bits sharded and
 // whole, all replicas have the same weights, and ring and tree do not.
 func TestZeroFormats(t *testing.T) {
-	bf16 := collective.Exchange{Wire: collective.Wire{Type: collective.BF16}, Result: collective.Wire{Type: collective.BF16}, Order: collective.OrderTree}
+	bf16 := collective.Exchange{Wire: wire(t, "bf16"), Result: wire(t, "bf16"), Order: collective.OrderTree}
 	whole, _ := byZero(t, tiny(), 4, 3, ZeroOptions{Gradients: bf16})
 	sharded, z := byZero(t, tiny(), 4, 3, ZeroOptions{Gradients: bf16, Stage: 2})
 	require.Equal(t, whole, sharded)
@@ -237,7 +237,7 @@ func TestZeroErrors(t *testing.T) {
 
 	for what, o := range map[string]ZeroOptions{
 		"Stage is 4":       {Stage: 4},
-		"sends no weights": {Weights: collective.Wire{Type: collective.BF16}},
+		"sends no weights": {Weights: wire(t, "bf16")},
 		"Division is auto": {Division: collective.DivideAuto},
 		"Rows is -1":       {Rows: -1},
 		"timing of amaxes": {Amax: 7},
