@@ -83,9 +83,8 @@ func (r *Rank) AllGatherSlices(s Slices, dst, src []float32) error {
 		if err := s.checkMessage(s.Count, n); err != nil {
 			return err
 		}
-		rows, cols := s.shape(n)
 		var err error
-		if has[slice], err = s.packer(r.ctx, opGather).pack(s.Wire, src[:n], rows, cols, nil, uint64(slice)); err != nil {
+		if has[slice], err = s.pack(r.ctx, opGather, s.Wire, src[:n], nil, uint64(slice)); err != nil {
 			return err
 		}
 		src = src[n:]
@@ -345,7 +344,7 @@ func (r *Rank) AllToAll(x Exchange, dst, src [][]float32) error {
 		if len(o) == 0 {
 			continue
 		}
-		p, err := x.addressed(r.ctx, o, r.id, j, ranks)
+		p, err := x.pack(r.ctx, opSend, x.Wire, o, nil, uint64(r.id*ranks+j))
 		if err != nil {
 			return err
 		}

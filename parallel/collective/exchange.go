@@ -120,10 +120,6 @@ func (x *Exchange) shape(n int) (rows, cols int) {
 	return 1, n
 }
 
-func (x *Exchange) packer(ctx context.Context, op string) *packer {
-	return &packer{ctx: ctx, name: x.Name, op: op, reporter: x.Reporter}
-}
-
 // slot is a sum at some rank, of one operand at first.
 type slot struct {
 	values  []float32
@@ -154,11 +150,6 @@ const (
 	saltResult
 )
 
-func (p *partReduction) pack(op string, w Wire, values []float32, amax []float32, salt uint64) (*parcel, error) {
-	rows, cols := p.x.shape(len(values))
-	return p.x.packer(p.ctx, op).pack(w, values, rows, cols, amax, salt)
-}
-
 // operand returns the slot of a rank's operand, whose values it takes over.
 func (p *partReduction) operand(values []float32, rank int) (s slot, err error) {
 	s = slot{values: values}
@@ -170,7 +161,7 @@ func (p *partReduction) operand(values []float32, rank int) (s slot, err error) 
 
 // round rounds a slot to the wire.
 func (p *partReduction) round(s *slot, salt uint64) (err error) {
-	if s.parcel, err = p.pack(opSend, p.x.Wire, s.values, p.amax, salt); err == nil {
+	if s.parcel, err = p.x.pack(p.ctx, opSend, p.x.Wire, s.values, p.amax, salt); err == nil {
 		s.parcel.decode(s.values)
 	}
 	return err
@@ -182,9 +173,9 @@ func (p *partReduction) message(s slot, salt uint64) (*parcel, error) {
 	case s.parcel != nil:
 		return s.parcel, nil
 	case p.x.Rounding == RoundOnce:
-		return p.pack(opSend, Wire{}, s.values, nil, salt)
+		return p.x.pack(p.ctx, opSend, Wire{}, s.values, nil, salt)
 	}
-	return p.pack(opSend, p.x.Wire, s.values, p.amax, salt)
+	return p.x.pack(p.ctx, opSend, p.x.Wire, s.values, p.amax, salt)
 }
 
 // received returns the slot of what was sent, or the error.
@@ -205,7 +196,7 @@ func (p *partReduction) add(a *slot, b slot, i int) error {
 			rounding.CountSum(&st, x, b.values[i], x+b.values[i])
 		}
 		AddTo(a.values, b.values)
-		p.x.packer(p.ctx, opSum).report(&st, a.values)
+		p.x.report(opSum, &st, a.values)
 	} else {
 		AddTo(a.values, b.values)
 	}
@@ -221,7 +212,7 @@ func (p *partReduction) result(s slot) (*parcel, error) {
 	if s.parcel != nil && p.x.Rounding == RoundStored && p.x.Result == p.x.Wire {
 		return s.parcel, nil
 	}
-	return p.pack(opResult, p.x.Result, s.values, nil, p.salt(saltResult, 0))
+	return p.x.pack(p.ctx, opResult, p.x.Result, s.values, nil, p.salt(saltResult, 0))
 }
 
 // newAmaxes returns amaxes of 0 for the blocks of a message of n elements.
@@ -231,10 +222,14 @@ func (x *Exchange) newAmaxes(n int) []float32 {
 	return make([]float32, gridRows*gridCols)
 }
 
-// raise raises amaxes to those of values.
+// raise raises amaxes, one for each block, to those of values.
 func (x *Exchange) raise(amax, values []float32) {
 	rows, cols := x.shape(len(values))
-	blockAmaxes(amax, values, rows, cols, x.Wire.Recipe.Block)
+	blockRows, blockCols := x.Wire.Recipe.Block.Extents(rows, cols)
+	_, gridCols := x.Wire.Recipe.Block.Grid(rows, cols)
+	for i := range rows {
+		fp8.AmaxBlocks(amax[i/blockRows*gridCols:][:gridCols], values[i*cols:][:cols], blockCols)
+	}
 }
 
 // remember keeps the amaxes of all parts where they are late, and returns those to use.
@@ -259,22 +254,10 @@ func (x *Exchange) checkMessage(ranks, n int) error {
 	return whole.check(ranks, n)
 }
 
-// gathered returns the message of a rank's operand in an all-gather.
-func (x *Exchange) gathered(ctx context.Context, operand []float32, rank int) (*parcel, error) {
-	rows, cols := x.shape(len(operand))
-	return x.packer(ctx, opGather).pack(x.Wire, operand, rows, cols, nil, uint64(rank))
-}
-
 func identity(n int) []int {
 	list := make([]int, n)
 	for i := range list {
 		list[i] = i
 	}
 	return list
-}
-
-// addressed returns the message of rank i to rank j in an all-to-all.
-func (x *Exchange) addressed(ctx context.Context, operand []float32, i, j, ranks int) (*parcel, error) {
-	rows, cols := x.shape(len(operand))
-	return x.packer(ctx, opSend).pack(x.Wire, operand, rows, cols, nil, uint64(i*ranks+j))
 }

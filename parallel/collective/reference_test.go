@@ -147,7 +147,7 @@ func (x Exchange) AllToAll(ctx context.Context, operands [][][]float32) ([][][]f
 			if len(o) == 0 {
 				continue
 			}
-			p, err := x.addressed(ctx, o, i, j, ranks)
+			p, err := x.pack(ctx, opSend, x.Wire, o, nil, uint64(i*ranks+j))
 			if err != nil {
 				return nil, nil, err
 			}
@@ -166,4 +166,9 @@ func (t Traffic) countAmaxes(n int) {
 		t.count(r, amaxFormat, 4*int64(n))
 		t.count(0, amaxFormat, 4*int64(n))
 	}
+}
+
+// gathered returns the message of a rank's operand in an all-gather.
+func (x *Exchange) gathered(ctx context.Context, operand []float32, rank int) (*parcel, error) {
+	return x.pack(ctx, opGather, x.Wire, operand, nil, uint64(rank))
 }

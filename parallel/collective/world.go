@@ -246,8 +246,7 @@ func (r *Rank) Send(x Exchange, to int, about Subject, op string, values []float
 		r.world.boxes[own].keep(letter{from: own, subject: about, content: values})
 		return nil
 	}
-	rows, cols := x.shape(len(values))
-	p, err := x.packer(r.ctx, op).pack(x.Wire, values, rows, cols, nil, uint64(about.Part))
+	p, err := x.pack(r.ctx, op, x.Wire, values, nil, uint64(about.Part))
 	if err != nil {
 		return err
 	}

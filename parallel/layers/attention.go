@@ -70,8 +70,6 @@ func (a *attention) Backward(r *collective.Rank, dx, dy []float32) error {
 // values, and computes latents by itself, and their gradients are sums over slices.
 type mla struct {
 	inSlices[nn.MLA]
-	Latent collective.Exchange // how gradients of what slices have in common are summed
-
 	config nn.MLAConfig
 }
 
@@ -88,7 +86,7 @@ func newMLA(
 		return nn.NewMLA(fmt.Sprintf("%sslice.%d.", prefix, i), slice, o)
 	})
 	l.name(prefix+"output", prefix+"input_gradient")
-	a := &mla{l, s.Exchange, c}
+	a := &mla{l, c}
 	if i := slices.Index(l.Parts, nil); i >= 0 && err == nil {
 		err = inputError("%q: slice %d of %d has no heads: there are %d", prefix, l.first+i, s.Count, c.Heads)
 	}
@@ -133,21 +131,9 @@ func (a *mla) Forward(r *collective.Rank, y, x []float32, batch, seq int) error 
 }
 
 // Backward writes the gradient of x to dx, and adds those of the rank's weights to their
-// Grad: mla.sumGradients adds up those of what slices have in common.
+// Grad. Those of what slices have in common are yet to be summed.
 func (a *mla) Backward(r *collective.Rank, dx, dy []float32) error {
 	return a.backward(r, dx, dy, func(p *nn.MLA, term []float32) error { return p.Backward(r.Context(), term, dy) })
-}
-
-// sumGradients gives all slices the sums of the gradients of what they have in common.
-func (a *mla) sumGradients(r *collective.Rank) error {
-	for _, copies := range a.copies() {
-		x := a.Latent
-		x.Name = newCut(copies[0], 0, 0).Of + ".gradient"
-		if err := sumCopies(r, a.Slices.Count, x, copies); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // copies returns what slices have in common, one of each of the rank's.

@@ -160,3 +160,15 @@ func TestMLA(t *testing.T) {
 			})
 	}
 }
+
+// sumGradients gives all slices the sums of the gradients of what they have in common.
+func (a *mla) sumGradients(r *collective.Rank) error {
+	for _, copies := range a.copies() {
+		x := a.Slices.Exchange
+		x.Name = newCut(copies[0], 0, 0).Of + ".gradient"
+		if err := sumCopies(r, a.Slices.Count, x, copies); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -80,13 +80,6 @@ func newMixture(
 	return m, err
 }
 
-// cuts returns the weights that the rank has: the router's, those of each of its experts, and
-// of the shared ones.
-func (m *mixture) cuts() []cut {
-	router := []cut{newCut(m.Router.Gate.Weight, 0, 0)}
-	return append(append(router, m.expertCuts()...), m.sharedCuts()...)
-}
-
 func (m *mixture) expertCuts() (cuts []cut) {
 	for _, x := range m.Experts {
 		cuts = append(cuts, x.cuts()...)

@@ -248,3 +248,10 @@ func load(cuts []cut, whole []*nn.Param) error {
 	}
 	return nil
 }
+
+// cuts returns the weights that the rank has: the router's, those of each of its experts, and
+// of the shared ones.
+func (m *mixture) cuts() []cut {
+	router := []cut{newCut(m.Router.Gate.Weight, 0, 0)}
+	return append(append(router, m.expertCuts()...), m.sharedCuts()...)
+}

@@ -111,12 +111,7 @@ func (p *llamaPart) newNorm(name string) (norm, error) {
 		return wholeNorm{n}, err
 	}
 	s := p.layout.sums(gatheredRows)
-	n, err := newRMSNorm(p.seat.tensor, p.layout.Tensor, name, p.cfg.Dim, p.cfg.NormEps, s, o)
-	if err == nil {
-		n.Gradient = p.layout.exchange(commonGradients)
-		n.Gradient.Name = n.Slices.Name + ".gradient"
-	}
-	return n, err
+	return newRMSNorm(p.seat.tensor, p.layout.Tensor, name, p.cfg.Dim, p.cfg.NormEps, s, o)
 }
 
 // newBlock returns a layer of the model.
@@ -168,7 +163,6 @@ func (p *llamaPart) newAttention(layer int, prefix string, rotary *nn.Rotary) (h
 		return nil, err
 	}
 	a.Sequence, a.Gradient = p.layout.Sequence, p.named(backwardSums, a.Gradient.Name)
-	a.Latent = p.layout.exchange(commonGradients)
 	return a, nil
 }
 

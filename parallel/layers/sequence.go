@@ -9,8 +9,8 @@ import (
 
 // rmsNorm is an [nn.RMSNorm] sequence parallel: each rank normalizes the rows of its slices,
 // as [collective.Slices.Tokens] says, and all get the results of all. Each slice is an
-// nn.RMSNorm of its own, with the same gain, whose gradient is the sum over slices, by
-// Gradient. The values of gains are the same memory.
+// nn.RMSNorm of its own, with the same gain, whose gradient is the sum over slices.
+// The values of gains are the same memory.
 type rmsNorm struct {
 	inSlices[nn.RMSNorm]
 	normed []float32
@@ -74,13 +74,4 @@ func (n *rmsNorm) Backward(r *collective.Rank, dx, dy []float32, whole int) erro
 		return inputError("%q: gradients of %d and of %d elements", n.Slices.Name, len(dx), len(dy))
 	}
 	return n.each(r, whole, len(dy), func(p *nn.RMSNorm, lo, hi int) error { return p.Backward(r.Context(), dx[lo:hi], dy[lo:hi]) })
-}
-
-// sumGradients gives all slices the sum of the gradients of their gains.
-func (n *rmsNorm) sumGradients(r *collective.Rank) error {
-	var gains []*nn.Param
-	for _, p := range n.Parts {
-		gains = append(gains, p.Gain)
-	}
-	return sumCopies(r, n.Slices.Count, n.Gradient, gains)
 }

@@ -79,3 +79,12 @@ func TestSequenceParallel(t *testing.T) {
 		require.InDelta(t, want.gain[i], one.gain[i], 1e-3*(1+abs(want.gain[i])))
 	}
 }
+
+// sumGradients gives all slices the sum of the gradients of their gains.
+func (n *rmsNorm) sumGradients(r *collective.Rank) error {
+	var gains []*nn.Param
+	for _, p := range n.Parts {
+		gains = append(gains, p.Gain)
+	}
+	return sumCopies(r, n.Slices.Count, n.Gradient, gains)
+}
