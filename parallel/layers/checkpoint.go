@@ -101,25 +101,21 @@ func joined(all []*nn.Scaling, stem func(string) string) (sum nn.ScalingState) {
 			sum.Histories.Histories = map[string]scaling.HistoryState{}
 		}
 		sum.Backwards = max(sum.Backwards, state.Backwards)
-		rename(sum.Histories.Histories, state.Histories.Histories, stem)
+		sum.Histories.Histories = renamed(sum.Histories.Histories, state.Histories.Histories, stem)
 		sum.Smoothers = renamed(sum.Smoothers, state.Smoothers, stem)
 		sum.Routers = renamed(sum.Routers, state.Routers, stem)
 	}
 	return sum
 }
 
-func rename[T any](dst, src map[string]T, stem func(string) string) {
+// renamed adds those of src to dst by other names, which is nil as long as it has nothing.
+func renamed[T any](dst, src map[string]T, stem func(string) string) map[string]T {
 	for name, v := range src {
+		if dst == nil {
+			dst = map[string]T{}
+		}
 		dst[stem(name)] = v
 	}
-}
-
-// renamed is rename to a map that is nil as long as it has nothing.
-func renamed[T any](dst, src map[string]T, stem func(string) string) map[string]T {
-	if dst == nil && len(src) > 0 {
-		dst = map[string]T{}
-	}
-	rename(dst, src, stem)
 	return dst
 }
 

@@ -52,15 +52,8 @@ func newMixture(
 	o, experts nn.Options,
 ) (*mixture, error) {
 	n := c.Router.Experts
-	if expert.Rank < 0 || expert.Rank >= expert.Ranks || c.Hidden < 1 || c.Dim < 1 || c.Shared < 0 {
-		return nil, inputError("%q: rank %d of %d, with experts of %d by %d and %d shared ones",
-			prefix, expert.Rank, expert.Ranks, c.Dim, c.Hidden, c.Shared)
-	}
 	e.Count, e.Dispatch.Cols, e.Combine.Cols, e.Apart = n, c.Dim, c.Dim, true
 	m := &mixture{Exchange: e, config: c, first: expert.Rank * n / expert.Ranks}
-	if err := m.Exchange.Check(); err != nil {
-		return nil, err
-	}
 	var err error
 	if m.Router, err = nn.NewRouter(prefix, c.Dim, c.Router, o); err != nil {
 		return nil, err
@@ -103,9 +96,6 @@ func (m *mixture) Forward(tensor, expert *collective.Rank, y, x []float32, batch
 	m.chosen, m.weights = make([]int32, n), resized(m.weights, n)
 	if err := m.Router.Forward(tensor.Context(), m.chosen, m.weights, x, batch, seq); err != nil {
 		return err
-	}
-	if len(y) != len(x) {
-		return inputError("%q: results of %d elements for %d", m.Exchange.Dispatch.Name, len(y), len(x))
 	}
 	for i := range m.last {
 		m.last[i] = notSeen
@@ -155,9 +145,6 @@ func (m *mixture) expertForward(tensor *collective.Rank, rows expertRows, y, x [
 // [nn.Experts.Backward]. An expert that has seen rows of another rank since computes its
 // forward pass again, as runPipeline does.
 func (m *mixture) Backward(tensor, expert *collective.Rank, dx, dy []float32, scale float32) error {
-	if m.sent == nil {
-		return inputError("%q: Backward without a Forward before it", m.Exchange.Dispatch.Name)
-	}
 	m.dWeights = resized(m.dWeights, len(m.weights))
 	err := m.sent.Backward(dx, m.dWeights, dy, func(rows expertRows, dx, dy, x []float32) error {
 		return m.expertBackward(tensor, rows, dx, dy, x)

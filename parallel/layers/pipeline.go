@@ -2,7 +2,6 @@ package layers
 
 import (
 	"context"
-	"slices"
 
 	order "github.com/octavo-fp8/octavo/internal/pipeline"
 	"github.com/octavo-fp8/octavo/parallel/collective"
@@ -36,17 +35,6 @@ type pipeline struct {
 	Activations, Gradients collective.Exchange
 }
 
-// Check returns an error, [collective.ErrInput], that names the first option that is out of range.
-func (p *pipeline) Check() error {
-	if p.Micro < 1 {
-		return inputError("Pipeline.Micro is %d: there must be at least 1", p.Micro)
-	}
-	if err := p.Activations.Check(); err != nil {
-		return err
-	}
-	return p.Gradients.Check()
-}
-
 // schedule returns the order of passes of ranks with so many stages on each.
 func (p *pipeline) schedule(ranks, chunks int) order.Schedule {
 	return order.Schedule{Ranks: ranks, Chunks: chunks, Group: ranks, Micro: p.Micro, AllForward: p.AllForward}
@@ -64,16 +52,6 @@ func (p *pipeline) interleaves(ranks, chunks int) bool {
 // r keeps what came in for each that is under way, and runs it forward again before its
 // backward pass if another has been there since.
 func runPipeline(r *collective.Rank, p pipeline, stages ...stage) error {
-	if err := p.Check(); err != nil {
-		return err
-	}
-	if len(stages) == 0 || slices.Contains(stages, nil) {
-		return inputError("a pipeline without a stage on rank %d", r.ID())
-	}
-	if !p.interleaves(r.Ranks(), len(stages)) {
-		return inputError("Pipeline.Micro is %d: with %d interleaved stages on each of %d ranks, 1f1b, "+
-			"it must be a multiple of these", p.Micro, len(stages), r.Ranks())
-	}
 	run := pipelineRun{r: r, p: &p}
 	for i, stage := range stages {
 		run.stages = append(run.stages, &stageRun{

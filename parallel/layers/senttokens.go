@@ -108,12 +108,6 @@ func (s *sentTokens) Forward(y []float32, apply func(rows expertRows, y, x []flo
 func (s *sentTokens) Backward(
 	dx, dWeights, dy []float32, apply func(rows expertRows, dx, dy, x []float32) error,
 ) error {
-	weights := len(s.routes.Weights)
-	if s.back == nil || len(dx) != s.size || len(dy) != s.size || len(dWeights) != weights {
-		return inputError("rank %d: gradients of %d tokens' elements, %d results' and %d weights: "+
-			"want %d, %d and %d, after Forward",
-			s.r.ID(), len(dx), len(dy), len(dWeights), s.size, s.size, weights)
-	}
 	received, err := s.toExperts(s.e.CombineGradient, dy)
 	if err != nil {
 		return err

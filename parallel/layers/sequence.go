@@ -38,7 +38,7 @@ func newRMSNorm(
 // They must not overlap, and x must stay as it is until Backward.
 func (n *rmsNorm) Forward(r *collective.Rank, y, x []float32) error {
 	n.normed = resized(n.normed, len(x))
-	err := n.each(r, len(y), len(x), func(p *nn.RMSNorm, lo, hi int) error {
+	err := n.each(r, len(y), func(p *nn.RMSNorm, lo, hi int) error {
 		return p.Forward(r.Context(), n.normed[lo:hi], x[lo:hi])
 	})
 	if err != nil {
@@ -48,13 +48,9 @@ func (n *rmsNorm) Forward(r *collective.Rank, y, x []float32) error {
 }
 
 // each calls f for each of the rank's slices, with its elements of those that the rank has.
-func (n *rmsNorm) each(r *collective.Rank, whole, own int, f func(p *nn.RMSNorm, lo, hi int) error) error {
+func (n *rmsNorm) each(r *collective.Rank, whole int, f func(p *nn.RMSNorm, lo, hi int) error) error {
 	s, cols := &n.Slices, n.Slices.Cols
-	lo, hi := s.Tokens(whole/cols, r.ID(), r.Ranks())
-	if whole%cols != 0 || own != (hi-lo)*cols {
-		return inputError("%q: rank %d has %d of %d elements: want those of rows %d to %d, of %d",
-			s.Name, r.ID(), own, whole, lo, hi, cols)
-	}
+	lo, _ := s.Tokens(whole/cols, r.ID(), r.Ranks())
 	first, _ := s.Of(r.ID(), r.Ranks())
 	for k, p := range n.Parts {
 		from, to := s.Tokens(whole/cols, first+k, s.Count)
@@ -70,8 +66,5 @@ func (n *rmsNorm) each(r *collective.Rank, whole, own int, f func(p *nn.RMSNorm,
 // to dx, and adds those of gains to the slices' Grad: rmsNorm.sumGradients adds
 // them up.
 func (n *rmsNorm) Backward(r *collective.Rank, dx, dy []float32, whole int) error {
-	if len(dx) != len(dy) {
-		return inputError("%q: gradients of %d and of %d elements", n.Slices.Name, len(dx), len(dy))
-	}
-	return n.each(r, whole, len(dy), func(p *nn.RMSNorm, lo, hi int) error { return p.Backward(r.Context(), dx[lo:hi], dy[lo:hi]) })
+	return n.each(r, whole, func(p *nn.RMSNorm, lo, hi int) error { return p.Backward(r.Context(), dx[lo:hi], dy[lo:hi]) })
 }

@@ -71,15 +71,8 @@ func (e *embedding) look(r *collective.Rank, k int, p *nn.Embedding, term []floa
 // the last Forward looked up. Nothing is sent.
 func (e *embedding) Backward(r *collective.Rank, dy []float32) error {
 	return e.eachPart(func(k int, p *nn.Embedding, _, _ int) error {
-		if k >= len(e.at) {
-			return inputError("%q: Backward without a Forward before it", e.Slices.Name)
-		}
 		var rows []float32
 		for _, i := range e.at[k] {
-			if (i+1)*e.dim > len(dy) {
-				return inputError("%q: a gradient of %d elements has no row %d of %d",
-					e.Slices.Name, len(dy), i, e.dim)
-			}
 			rows = append(rows, dy[i*e.dim:(i+1)*e.dim]...)
 		}
 		return p.Backward(r.Context(), rows)
@@ -215,16 +208,6 @@ func sumOfExponentials(row []float32, largest float32) (sum float32) {
 // Backward writes the gradient of scale times the loss of the last Forward to dLogits, which
 // are like its logits and must not overlap them. Nothing is sent.
 func (c *crossEntropy) Backward(r *collective.Rank, dLogits [][]float32, scale float32) error {
-	if c.logits == nil || len(dLogits) != len(c.logits) {
-		return inputError("%q: gradients of %d slices: want %d, after Forward",
-			c.Slices.Name, len(dLogits), len(c.logits))
-	}
-	for k, d := range dLogits {
-		if len(d) != len(c.logits[k]) {
-			return inputError("%q: a gradient of %d elements is not that of %d logits",
-				c.Slices.Name, len(d), len(c.logits[k]))
-		}
-	}
 	share, k := scale/float32(c.count), 0
 	c.each(r, func(lo, width int, slice []float32) {
 		for i, t := range c.targets {
