@@ -41,7 +41,7 @@ func (x Exchange) reduce(ctx context.Context, operands [][]float32, scatter bool
 			leaf:          func(dst []float32, r int) { copy(dst, operands[r][lo:hi]) },
 			traffic:       traffic,
 		}
-		p, err := e.run(s, ranks)
+		p, err := e.run(s.slot[part], s.sums[part], ranks)
 		if err != nil {
 			return nil, nil, err
 		}

@@ -61,20 +61,14 @@ func (s *Simulation) Run(ctx context.Context) ([]float32, SumError, error) {
 			}
 		},
 	}
-	p, err := e.run(s.schedule(), s.Ranks)
+	b := sumBuilder{where: identity(s.Ranks)}
+	p, err := e.run(b.sum(s.Order, s.Ranks, 0), b.list, s.Ranks)
 	if err != nil {
 		return nil, SumError{}, err
 	}
 	sum := make([]float32, s.Elements)
 	p.decode(sum)
 	return sum, errorOf(sum, exact, magnitudes), nil
-}
-
-// schedule returns that of the part that ends at rank 0.
-func (s *Simulation) schedule() *schedule {
-	b := sumBuilder{where: identity(s.Ranks)}
-	slot := b.sum(s.Order, s.Ranks, 0)
-	return &schedule{parts: 1, sums: [][]addition{b.list}, owner: []int{b.where[slot]}, slot: []int{slot}}
 }
 
 // amax returns the amaxes that ranks share, if they do.
@@ -151,10 +145,9 @@ func tree(list []addition, ranks, root int) *node {
 	return slots[root]
 }
 
-// run returns the result as it is sent.
-func (e *evaluation) run(s *schedule, ranks int) (*parcel, error) {
-	part := e.part % s.parts
-	sum, err := e.eval(tree(s.sums[part], ranks, s.slot[part]))
+// run returns the result as it is sent, which a slot has after all additions.
+func (e *evaluation) run(slot int, list []addition, ranks int) (*parcel, error) {
+	sum, err := e.eval(tree(list, ranks, slot))
 	if err != nil {
 		return nil, err
 	}

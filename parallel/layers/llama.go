@@ -98,10 +98,7 @@ func NewLlama(model *nn.Llama, l Layout, optimizer func() *optim.AdamW) (*Llama,
 
 // load gives ranks their weights.
 func (m *Llama) load(model *nn.Llama) error {
-	byName := map[string]*nn.Param{}
-	for _, p := range model.Params() {
-		byName[p.Name] = p
-	}
+	byName := byName(model)
 	for _, p := range m.parts {
 		for _, q := range p.all() {
 			if err := q.Load(byName[q.Of]); err != nil {
@@ -165,14 +162,6 @@ func (m *Llama) Layout() Layout { return m.layout }
 // others in the first. Reporters and taps may be set between calls.
 func (m *Llama) Shared(rank int) (all, experts *nn.Shared) {
 	return &m.parts[rank].shared, &m.parts[rank].experts
-}
-
-// Optimizer returns that of a rank, which has the moments of its parts, or nil without any.
-func (m *Llama) Optimizer(rank int) *optim.AdamW {
-	if m.optims == nil {
-		return nil
-	}
-	return m.optims[rank]
 }
 
 // Traffic returns what has been sent so far.
@@ -291,10 +280,7 @@ func (m *Llama) Step(
 // Store writes the FP32 weights, and the gradients of the last Gradients, to a model of the
 // same configuration, such as that which was cut.
 func (m *Llama) Store(model *nn.Llama) error {
-	byName := map[string]*nn.Param{}
-	for _, p := range model.Params() {
-		byName[p.Name] = p
-	}
+	byName := byName(model)
 	for i := 0; i < len(m.order); {
 		first := m.order[i]
 		n := first.q.Rows * first.q.Cols
@@ -316,4 +302,12 @@ func (m *Llama) Store(model *nn.Llama) error {
 		}
 	}
 	return nil
+}
+
+func byName(model *nn.Llama) map[string]*nn.Param {
+	params := map[string]*nn.Param{}
+	for _, p := range model.Params() {
+		params[p.Name] = p
+	}
+	return params
 }

@@ -188,9 +188,6 @@ func (z *zeroRank[M]) moved() (params []*nn.Param) {
 	return params
 }
 
-// Optimizer returns that of a rank, which has the moments of its parts.
-func (z *Zero[M]) Optimizer(rank int) *optim.AdamW { return z.ranks[rank].optimizer }
-
 // Sharded reports whether ranks move parts of the parameters only, as from stage 1 on.
 func (z *Zero[M]) Sharded() bool { return z.o.Stage > 0 }
 

@@ -137,12 +137,12 @@ func TestZeroIsDataParallel(t *testing.T) {
 func TestZeroMoments(t *testing.T) {
 	_, all := byZero(t, tiny(), 3, 1, ZeroOptions{})
 	_, parts := byZero(t, tiny(), 3, 1, ZeroOptions{Stage: 1})
-	whole := all.Optimizer(0).MomentBytes()
+	whole := all.ranks[0].optimizer.MomentBytes()
 	sum := 0
 	for r := range 3 {
-		require.Equal(t, whole, all.Optimizer(r).MomentBytes())
-		require.Less(t, parts.Optimizer(r).MomentBytes(), whole/2)
-		sum += parts.Optimizer(r).MomentBytes()
+		require.Equal(t, whole, all.ranks[r].optimizer.MomentBytes())
+		require.Less(t, parts.ranks[r].optimizer.MomentBytes(), whole/2)
+		sum += parts.ranks[r].optimizer.MomentBytes()
 	}
 	require.Equal(t, whole, sum)
 }
