@@ -9,7 +9,7 @@ import (
 
 // Simulation is the sum alone of a reduction, over any number of ranks: of R operands of
 // n elements it holds about log2 R at a time, not R. It is the part of an all-reduce
-// that ends at rank 0, as [Exchange.AllReduce] would sum it, with the Cols, Wire,
+// that ends at rank 0, as [Rank.AllReduceSlices] would sum it, with the Cols, Wire,
 // Order, Rounding, Result and Amax of the Exchange. Nothing is sent.
 type Simulation struct {
 	Exchange

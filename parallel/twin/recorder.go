@@ -133,8 +133,8 @@ func digestOf(values []float32) (d Digest) {
 	return d
 }
 
-// EndStep ends a step. It returns an error where the run need not go on, which a [Run] returns as any other, or the error of
-// a context that has ended.
+// EndStep ends a step. It returns an error where the run need not go on, which a [Run] returns
+// as any other, or the error of a context that has ended.
 func (r *Recorder) EndStep(ctx context.Context) error {
 	if err := meter.Err(ctx); err != nil {
 		return err
