@@ -14,17 +14,17 @@ import (
 // Scales belong to blocks of consecutive values of a parameter, row-major; the last
 // block may be short. Neither the number of workers nor the machine changes a bit.
 type Moments struct {
-	Format MomentFormat
+	Format MomentFormat `json:"format"`
 
 	// Block is the number of values that share a scale, in the FP8 formats. 0: 128.
-	Block int
+	Block int `json:"block,omitempty"`
 
 	// Stochastic rounds at random, without bias, so that a small change is not lost
 	// where it is always less than half a step. It depends on Seed, the number of the
 	// step, the index of the parameter, the moment and the index of the value, and on
 	// nothing else. FP32 has no rounding.
-	Stochastic bool
-	Seed       uint64
+	Stochastic bool   `json:"stochastic,omitempty"`
+	Seed       uint64 `json:"seed,string,omitempty"`
 }
 
 // MomentFormat is how both moments are kept.

@@ -407,14 +407,9 @@ func TestMomentsSameBitsEverywhere(t *testing.T) {
 		require.NoError(t, binary.Write(sum, binary.LittleEndian, p.Value))
 		for _, size := range []int{4, 2, 1} { // the largest elements first, as in a checkpoint
 			for _, m := range moments {
-				switch {
-				case size == 4:
-					require.NoError(t, binary.Write(sum, binary.LittleEndian, m.Float32))
-				case size == 2:
-					require.NoError(t, binary.Write(sum, binary.LittleEndian, m.BFloat16))
-				default:
-					sum.Write(m.Codes)
-					sum.Write(m.Bytes)
+				if m.DType.Size() == size {
+					_, err := m.WriteTo(sum)
+					require.NoError(t, err)
 				}
 			}
 		}

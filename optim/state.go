@@ -2,7 +2,7 @@ package optim
 
 import (
 	"github.com/octavo-fp8/octavo/fp8"
-	"github.com/octavo-fp8/octavo/internal/enum"
+	"github.com/octavo-fp8/octavo/internal/arrays"
 	"github.com/octavo-fp8/octavo/nn"
 )
 
@@ -22,56 +22,18 @@ type State struct {
 
 // Options are those that bits depend on, defaults filled in.
 type Options struct {
-	Beta1       float64        `json:"beta1"`
-	Beta2       float64        `json:"beta2"`
-	Eps         float64        `json:"eps"`
-	WeightDecay float64        `json:"weight_decay"`
-	Clip        float64        `json:"clip"`
-	Moments     MomentsOptions `json:"moments"`
+	Beta1       float64 `json:"beta1"`
+	Beta2       float64 `json:"beta2"`
+	Eps         float64 `json:"eps"`
+	WeightDecay float64 `json:"weight_decay"`
+	Clip        float64 `json:"clip"`
+	Moments     Moments `json:"moments"` // without what their format does not use
 }
 
-// MomentsOptions are [Moments] as they are saved: without what their format does not
-// use.
-type MomentsOptions struct {
-	Format     MomentFormat `json:"format"`
-	Block      int          `json:"block,omitempty"`
-	Stochastic bool         `json:"stochastic,omitempty"`
-	Seed       uint64       `json:"seed,string,omitempty"`
-}
-
-// Tensor is memory of an optimizer, to be saved, or to be filled with what was saved:
-// exactly one of the slices, as long as Shape says, is not nil.
-type Tensor struct {
-	Name  string // such as "first.model.norm.weight" and "first.model.norm.weight.scale"
-	Shape []int
-	Valid Validity // what values may be
-
-	Float32  []float32
-	BFloat16 []fp8.BFloat16
-	Codes    []byte // of Format
-	Format   fp8.Format
-	Bytes    []byte
-}
-
-// Validity is what values of a [Tensor] may be.
-type Validity uint8
-
-const (
-	Finite      Validity = iota // a finite number
-	NotNegative                 // a finite number of at least +0
-	Positive                    // a finite number above 0
-)
-
-var validities = enum.Enum[Validity]{Type: "Validity", What: "validity", Names: []string{"finite", "not-negative", "positive"}, Err: ErrOption}
-
-// String returns the name, such as "not-negative".
-func (v Validity) String() string { return validities.String(v) }
-
-// MarshalText implements [encoding.TextMarshaler].
-func (v Validity) MarshalText() ([]byte, error) { return validities.MarshalText(v) }
-
-// UnmarshalText implements [encoding.TextUnmarshaler].
-func (v *Validity) UnmarshalText(text []byte) error { return validities.UnmarshalText(v, text) }
+// Tensor is memory of an optimizer, to be saved, or to be filled with what was saved: it is
+// named like "first.model.norm.weight" and "first.model.norm.weight.scale", and says what
+// values are valid.
+type Tensor = arrays.Array
 
 // State returns what o remembers besides its moments.
 func (o *AdamW) State() State {
@@ -79,7 +41,7 @@ func (o *AdamW) State() State {
 }
 
 func (o *AdamW) options() Options {
-	return Options{o.beta1(), o.beta2(), o.eps(), o.WeightDecay, o.Clip, MomentsOptions(o.Moments.canonical())}
+	return Options{o.beta1(), o.beta2(), o.eps(), o.WeightDecay, o.Clip, o.Moments.canonical()}
 }
 
 // Tensors returns the moments of params in o's own memory: none before the first step.
@@ -187,31 +149,31 @@ func (saved Options) compare(now Options) error {
 // What each kind of moment saves. Scales have no shape but their number.
 
 func (m fp32Moment) tensors(name string, shape []int, w which) []Tensor {
-	return []Tensor{{Name: name, Shape: shape, Valid: validMoment(w), Float32: m}}
+	return []Tensor{arrays.New(name, shape, arrays.Floats(m), validMoment(w))}
 }
 
 func (m bf16Moment) tensors(name string, shape []int, w which) []Tensor {
-	return []Tensor{{Name: name, Shape: shape, Valid: validMoment(w), BFloat16: m}}
+	return []Tensor{arrays.New(name, shape, arrays.BFloat16s(m), validMoment(w))}
 }
 
 func (m *fp8Moment) tensors(name string, shape []int, w which) []Tensor {
 	return []Tensor{
-		{Name: name, Shape: shape, Valid: validMoment(w), Codes: m.codes, Format: m.format},
-		{Name: name + ".scale", Shape: []int{len(m.scales)}, Valid: Positive, Float32: m.scales},
+		arrays.New(name, shape, arrays.Codes{Bytes: m.codes, Format: m.format}, validMoment(w)),
+		arrays.New(name+".scale", []int{len(m.scales)}, arrays.Floats(m.scales), arrays.Positive),
 	}
 }
 
 func (m *expandedMoment) tensors(name string, shape []int, w which) []Tensor {
 	return []Tensor{
-		{Name: name, Shape: shape, Valid: validMoment(w), Codes: m.codes, Format: fp8.E4M3},
-		{Name: name + ".amax", Shape: []int{len(m.amax)}, Valid: NotNegative, Float32: m.amax},
-		{Name: name + ".power", Shape: []int{len(m.powers)}, Valid: Positive, Bytes: m.powers},
+		arrays.New(name, shape, arrays.Codes{Bytes: m.codes, Format: fp8.E4M3}, validMoment(w)),
+		arrays.New(name+".amax", []int{len(m.amax)}, arrays.Floats(m.amax), arrays.NotNegative),
+		arrays.New(name+".power", []int{len(m.powers)}, arrays.Bytes(m.powers), arrays.Positive),
 	}
 }
 
-func validMoment(w which) Validity {
+func validMoment(w which) arrays.Validity {
 	if w == secondMoment {
-		return NotNegative
+		return arrays.NotNegative
 	}
-	return Finite
+	return arrays.Finite
 }

@@ -139,10 +139,10 @@ func (m *mixer) steps(t *testing.T, o *optim.AdamW, replicas, from, n int) (loss
 
 // everythingOf is all that a run of any model is.
 func everythingOf(t *testing.T, m Model, o *optim.AdamW) map[string][]byte {
-	moments, err := o.Tensors(m.Params())
+	c, err := contentsOf(m, o, Position{})
 	require.NoError(t, err)
 	all := map[string][]byte{"state": fmt.Append(nil, m.Shared().Scaling().State(), o.State())}
-	for _, a := range runShares(m.Params(), moments, Part{}, blockOf(o)) {
+	for _, a := range c.all {
 		data := make([]byte, a.Count()*a.DType.Size())
 		a.Put(data, 0, a.Count())
 		all[a.Name] = data
@@ -282,9 +282,9 @@ func TestErrorsCanBeToldApart(t *testing.T) {
 		_, err := LoadCheckpoint(t.Context(), path, model, optimizer)
 		return err
 	}
-	old := load(forge(t, path, func(f *forged) { f.state.Version = 1 }))
+	old := load(forge(t, path, func(f *forged) { f.state.Version = 2 }))
 	require.ErrorIs(t, old, ErrVersion)
-	require.ErrorContains(t, old, "it is of version 1: this package reads versions 2 and 3")
+	require.ErrorContains(t, old, "it is of version 2: this package reads version 3")
 	require.NotErrorIs(t, old, ErrCheckpoint)
 	require.ErrorIs(t, load(forge(t, path, func(f *forged) { f.metadata = map[string]string{"format": "pt"} })), ErrCheckpoint)
 	require.ErrorIs(t, load(forge(t, path, func(f *forged) { f.state.Optimizer.Options.Clip = 2 })), ErrMismatch)

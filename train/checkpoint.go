@@ -13,7 +13,6 @@ import (
 	"github.com/octavo-fp8/octavo/internal/meter"
 	"github.com/octavo-fp8/octavo/nn"
 	"github.com/octavo-fp8/octavo/optim"
-	"github.com/octavo-fp8/octavo/progress"
 	"github.com/octavo-fp8/octavo/safetensors"
 )
 
@@ -28,12 +27,12 @@ type Position struct {
 	Schedule optim.Schedule `json:"schedule"`
 
 	Spikes map[string]SpikeDetector `json:"spikes,omitempty"` // by series, such as "loss"
-	Mu     []float64                `json:"mu,omitempty"`     // of a [Reducer]
+	Mu     []float64                `json:"mu,omitempty"`     // of a [collective.Reducer]
 	Notes  map[string]string        `json:"notes,omitempty"`  // whatever else the caller must know
 }
 
-// checkpointVersion is the version that this package writes, in files and in manifests.
-// It reads version 2 too, whose files are the same, and which has no parts.
+// checkpointVersion is the version that this package writes and reads, in files, parts and
+// manifests.
 const checkpointVersion = 3
 
 // SaveCheckpoint writes all that a run needs to go on, to the bit, to one safetensors
@@ -55,7 +54,7 @@ func SaveCheckpoint(ctx context.Context, path string, m Model, o *optim.AdamW, p
 }
 
 func save(ctx context.Context, path string, m Model, o *optim.AdamW, position Position) error {
-	c, err := contentsOf(m, o, position, Part{})
+	c, err := contentsOf(m, o, position)
 	if err != nil {
 		return err
 	}
@@ -206,62 +205,47 @@ func (c *Checkpoint) NewLlama(workers int) (*nn.Llama, error) {
 // finite, a scale not above 0 or a second moment negative, which names the tensor, the
 // index and the value ([ErrCheckpoint]); if reading fails or ctx ends.
 func (c *Checkpoint) Restore(ctx context.Context, m Model, o *optim.AdamW) error {
-	return c.RestorePart(ctx, m, o, Part{})
+	return restoring(c.restore(ctx, m, o))
 }
 
-// RestorePart is Restore for a rank that has all parameters, but only the moments of its
-// part of them: those of [Part.Params]. What is read of the moments is that, as whole
-// pieces, so that their checksums tell; the number of ranks need not be the one that the
-// checkpoint was saved by. Moments in blocks must be of the blocks that were saved.
-func (c *Checkpoint) RestorePart(ctx context.Context, m Model, o *optim.AdamW, part Part) error {
-	if err := c.restore(ctx, m, o, part); err != nil {
+func restoring(err error) error {
+	if err != nil {
 		return fmt.Errorf("train: restoring a checkpoint: %w", err)
 	}
 	return nil
 }
 
-func (c *Checkpoint) restore(ctx context.Context, m Model, o *optim.AdamW, part Part) error {
-	if err := checkRun(m, o); err != nil {
+func (c *Checkpoint) restore(ctx context.Context, m Model, o *optim.AdamW) error {
+	if o == nil {
+		return errNoOptimizer
+	}
+	if err := checkModel(m); err != nil {
 		return err
 	}
-	if err := part.Check(); err != nil {
+	w, scaling := WholeOf(m), m.Shared().Scaling()
+	if err := c.checkModel(w); err != nil {
 		return err
 	}
-	if err := c.state.Model.compare(m.Describe(), sinceSaved); err != nil {
-		return err
-	}
-	scaling := m.Shared().Scaling()
 	if err := scaling.Check(c.state.Scaling); err != nil {
 		return mismatch("%w", err)
 	}
-	params, block := m.Params(), blockOf(o)
-	shares := func(values [][]float32, moments []optim.Tensor) []share {
-		all := momentShares(params, moments, part, block)
-		for i, p := range params {
-			all = append(all, cut(paramArray(p, values[i]), paramShape(p), block, Part{}))
-		}
-		return all
-	}
-	moved := part.Params(params, o)
-	if err := c.fill(ctx, m.Shared().Progress, o, moved, params, shares); err != nil {
+	if err := c.fill(ctx, w, o, wholePieces(w.Params)); err != nil {
 		return err
 	}
 	return scaling.Restore(c.state.Scaling)
 }
 
-// fill reads the moments of what o moves, and the values of params, both of which are
-// the memory of the shares, and changes nothing unless all can be read.
-func (c *Checkpoint) fill(
-	ctx context.Context, r progress.Reporter, o *optim.AdamW, moved, params []*nn.Param,
-	shares func(values [][]float32, moments []optim.Tensor) []share,
-) error {
+// fill reads the values of pieces and the moments of o, and changes nothing unless all can
+// be read.
+func (c *Checkpoint) fill(ctx context.Context, w Whole, o *optim.AdamW, pieces []Piece) error {
+	params := paramsOf(pieces)
 	values := make([][]float32, len(params))
 	for i, p := range params {
 		values[i] = make([]float32, len(p.Value))
 	}
-	err := o.Restore(c.state.Optimizer, moved, func(moments []optim.Tensor) error {
-		all := shares(values, moments)
-		return c.read(meter.New(ctx, r, "load", sizeOf(all)), all)
+	err := o.Restore(c.state.Optimizer, params, func(moments []optim.Tensor) error {
+		all := pieceShares(w.Params, pieces, values, moments, blockOf(o))
+		return c.read(meter.New(ctx, w.Progress, "load", sizeOf(all)), all)
 	})
 	switch {
 	case errors.Is(err, optim.ErrState):
@@ -303,15 +287,6 @@ func (c *Checkpoint) checkTensors(all []share) error {
 		}
 	}
 	return nil
-}
-
-// checkRun returns an error if there is no model or no optimizer, or if the parameters
-// cannot be told apart.
-func checkRun(m Model, o *optim.AdamW) error {
-	if o == nil {
-		return errNoOptimizer
-	}
-	return checkModel(m)
 }
 
 var errNoOptimizer = inputError("there is no optimizer: it is nil")

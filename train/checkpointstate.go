@@ -1,10 +1,10 @@
 package train
 
 import (
-	"bytes"
 	"encoding/json"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/octavo-fp8/octavo/internal/arrays"
 	"github.com/octavo-fp8/octavo/nn"
@@ -32,8 +32,9 @@ type savedModel struct {
 }
 
 const (
-	checkpointKey    = "octavo.checkpoint"
-	checkpointSumKey = "octavo.checkpoint.crc32c"
+	checkpointKey = "octavo.checkpoint"
+	partKey       = "octavo.part"
+	sumSuffix     = ".crc32c" // of the key of a checksum
 )
 
 func saveModel(d nn.Description) (savedModel, error) {
@@ -83,48 +84,42 @@ func (p Position) clone() Position {
 	return p
 }
 
-// metadata returns the state as metadata of a file.
-func (s checkpointState) metadata() (map[string]string, error) {
-	text, err := json.Marshal(s)
-	if err != nil {
-		return nil, err
-	}
-	return map[string]string{checkpointKey: string(text), checkpointSumKey: arrays.Checksum(text)}, nil
+// sealed returns what describes a file as metadata of it, with a checksum beside.
+func sealed(key string, description any) (map[string]string, error) {
+	text, err := json.Marshal(description)
+	return map[string]string{key: string(text), key + sumSuffix: arrays.Checksum(text)}, err
 }
 
-// parseCheckpointState is the inverse of metadata. It checks what does not depend on
-// a model.
-func parseCheckpointState(metadata map[string]string) (s checkpointState, err error) {
-	text, ok := metadata[checkpointKey]
+// unseal is the inverse of sealed. What the file should be is for errors.
+func unseal(metadata map[string]string, key, what string, description any) error {
+	text, ok := metadata[key]
 	if !ok {
-		return s, damaged("it is no checkpoint of a run: its metadata lacks %s", checkpointKey)
+		return damaged("it is no %s: its metadata lacks %s", what, key)
 	}
 	var version struct{ Version int }
 	if err := json.Unmarshal([]byte(text), &version); err != nil {
-		return s, damaged("metadata %s: %w", checkpointKey, err)
+		return damaged("metadata %s: %w", key, err)
 	}
-	if err := checkVersion(version.Version); err != nil {
-		return s, err
+	if version.Version != checkpointVersion {
+		return versionError("it is of version %d: this package reads version %d", version.Version, checkpointVersion)
 	}
-	if got, want := arrays.Checksum([]byte(text)), metadata[checkpointSumKey]; got != want {
-		return s, damaged("metadata %s is damaged: its CRC-32C is %s and not %.40q", checkpointKey, got, want)
+	if got, want := arrays.Checksum([]byte(text)), metadata[key+sumSuffix]; got != want {
+		return damaged("metadata %s is damaged: its CRC-32C is %s and not %.40q", key, got, want)
 	}
-	decoder := json.NewDecoder(bytes.NewReader([]byte(text)))
+	decoder := json.NewDecoder(strings.NewReader(text))
 	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(&s); err != nil {
-		return s, damaged("metadata %s: %w", checkpointKey, err)
-	}
-	return s, s.check()
-}
-
-// withoutParts is the version before that of parts.
-const withoutParts = 2
-
-func checkVersion(version int) error {
-	if version != checkpointVersion && version != withoutParts {
-		return versionError("it is of version %d: this package reads versions %d and %d", version, withoutParts, checkpointVersion)
+	if err := decoder.Decode(description); err != nil {
+		return damaged("metadata %s: %w", key, err)
 	}
 	return nil
+}
+
+// parseCheckpointState checks what does not depend on a model.
+func parseCheckpointState(metadata map[string]string) (s checkpointState, err error) {
+	if err := unseal(metadata, checkpointKey, "checkpoint of a run", &s); err != nil {
+		return s, err
+	}
+	return s, s.check()
 }
 
 // check returns an error that names the first value that no run can have.

@@ -17,22 +17,12 @@ type contents struct {
 	all   []share
 }
 
-// contentsOf returns those of a part of a run, whose memory the shares are.
-func contentsOf(m Model, o *optim.AdamW, position Position, part Part) (c contents, err error) {
+// contentsOf returns those of a whole run, whose memory the shares are.
+func contentsOf(m Model, o *optim.AdamW, position Position) (c contents, err error) {
 	if err := checkModel(m); err != nil {
 		return c, err
 	}
-	if err := checkTaken(o, position, part); err != nil {
-		return c, err
-	}
-	params := m.Params()
-	moments, err := part.moments(o, params)
-	if err != nil {
-		return c, err
-	}
-	c.part, c.all = part, runShares(params, moments, part, blockOf(o))
-	c.state, err = stateOf(WholeOf(m), o, position)
-	return c, err
+	return piecesOf(WholeOf(m), o, position, Part{}, wholePieces(m.Params()))
 }
 
 // checkTaken returns an error if there is nothing that could be taken.
@@ -57,7 +47,7 @@ func (c contents) save(ctx context.Context, r progress.Reporter, path string) er
 	if err != nil {
 		return err
 	}
-	return arrays.Write(done, path, arraysIn(c.all), metadata)
+	return arrays.Write(done, path, c.arrays(), metadata)
 }
 
 // metadata returns that of the file, for which the tensors are checked.
@@ -67,7 +57,7 @@ func (c contents) metadata(done *meter.Meter) (map[string]string, error) {
 		return nil, err
 	}
 	c.state.Checksums = sums
-	return c.state.metadata()
+	return sealed(checkpointKey, c.state)
 }
 
 func (c contents) checksums(done *meter.Meter) (sums map[string]string, err error) {
@@ -84,9 +74,21 @@ func (c contents) checksums(done *meter.Meter) (sums map[string]string, err erro
 func (c contents) cut(part Part) contents {
 	all := make([]share, len(c.all))
 	for i, s := range c.all {
-		all[i] = cut(s.Array, s.whole.Shape, s.unit, part)
+		all[i] = s.cut(part)
 	}
 	return contents{state: c.state, part: part, all: all}
+}
+
+// arrays are the shares as a file has them: flat where they are not all of a tensor.
+func (c contents) arrays() []arrays.Array {
+	list := make([]arrays.Array, len(c.all))
+	for i, s := range c.all {
+		list[i] = s.Array
+		if c.part.isWhole() {
+			list[i].Shape = s.whole.Shape
+		}
+	}
+	return list
 }
 
 // tensors are those of the whole run.

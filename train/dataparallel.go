@@ -8,6 +8,7 @@ import (
 	"github.com/octavo-fp8/octavo/internal/meter"
 	"github.com/octavo-fp8/octavo/internal/parallel"
 	"github.com/octavo-fp8/octavo/nn"
+	"github.com/octavo-fp8/octavo/parallel/collective"
 )
 
 // DataParallel computes the gradients of a batch that is cut into shards. Replicas of
@@ -15,11 +16,11 @@ import (
 // each shard are kept, and Reducer takes their mean in the order of the shards. So
 // the bits depend on how the data is cut, and not on how many replicas there are or
 // which of them did what. Not safe for concurrent use: Gradients while another call goes on is
-// [ErrConcurrent].
+// [optim.ErrConcurrent].
 //
 // Memory: activations and gradients for each replica, and gradients for each shard.
 type DataParallel[M Model] struct {
-	Reducer Reducer
+	Reducer collective.Reducer
 
 	guard    guard.Guard
 	replicas []M // the first is the model itself
@@ -151,7 +152,7 @@ func separate(a, b Model) error {
 //
 // The first error of a shard is returned; the gradients are then unspecified, and
 // [nn.Scaling.DropStep] is due.
-func (d *DataParallel[M]) Gradients(ctx context.Context, n int, do Gradients[M]) (loss float32, reductions []Reduction, err error) {
+func (d *DataParallel[M]) Gradients(ctx context.Context, n int, do Gradients[M]) (loss float32, reductions []collective.Reduction, err error) {
 	if err := d.guard.Enter("train: a DataParallel"); err != nil {
 		return 0, nil, err
 	}
@@ -272,9 +273,9 @@ func (w *shardQueue[M]) shard(replica M, i int) (err error) {
 }
 
 // reduce writes the means of all gradients to the model's.
-func (d *DataParallel[M]) reduce(ctx context.Context, results []shardResult) ([]Reduction, error) {
+func (d *DataParallel[M]) reduce(ctx context.Context, results []shardResult) ([]collective.Reduction, error) {
 	params := d.replicas[0].Params()
-	reductions := make([]Reduction, len(params))
+	reductions := make([]collective.Reduction, len(params))
 	grads := make([][]float32, len(results))
 	for i, p := range params {
 		if err := meter.Err(ctx); err != nil {

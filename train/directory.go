@@ -170,7 +170,7 @@ func stepsIn(name string) int64 {
 }
 
 // Resume calls use with the newest checkpoint, open, for [Checkpoint.Restore] or, rank by
-// rank, [Checkpoint.RestorePart]. Where it cannot be opened, or use returns that it is
+// rank, [Checkpoint.RestorePieces]. Where it cannot be opened, or use returns that it is
 // damaged, of a version that is not read, or that it cannot be read (an [fs.PathError]),
 // the one before takes its place. passedOver says, in one error for each that did not
 // serve, which and why, directories that were still being written among them.

@@ -15,7 +15,7 @@
 //	model.EndStep() // delayed scales, if there are any
 //
 // [DataParallel] cuts a batch into shards, which replicas of the model do side by side,
-// and reduces their gradients as workers would, in FP32 or FP8 ([Reducer]).
+// and reduces their gradients as workers would, in FP32 or FP8 ([collective.Reducer]).
 // [Evaluate] judges a model between steps and leaves no trace in it.
 //
 // # When something goes wrong
@@ -47,10 +47,10 @@
 //
 // What it keeps is a directory with a file for each rank that has a [Part] of every
 // parameter and its moments, and manifest.json, which is written last and makes them a
-// checkpoint. [Snapshot.SavePart] and [Snapshot.Commit] write one by ranks of their own,
-// and whoever reads it, as a whole or by [Checkpoint.RestorePart], may be of another
-// number. Ranks that cut parameters in ways of their own have a [Piece] of each parameter of
-// a [Whole].
+// checkpoint. Ranks of a run that cut parameters have a [Piece] of each parameter of a
+// [Whole]: [Snapshot.TakePieces], [Snapshot.SavePart] and [Snapshot.Commit] write their
+// checkpoint, and whoever reads it, as a whole or by [Checkpoint.RestorePieces], may be of
+// another number.
 //
 // # Concurrency
 //

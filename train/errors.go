@@ -3,8 +3,8 @@ package train
 import (
 	"errors"
 
-	"github.com/octavo-fp8/octavo/internal/guard"
 	"github.com/octavo-fp8/octavo/internal/sentinel"
+	"github.com/octavo-fp8/octavo/parallel/collective"
 )
 
 // What errors of this package are, for [errors.Is]. Their text names the file, tensor
@@ -20,11 +20,8 @@ var (
 	// to be restored, or replicas that differ.
 	ErrMismatch = errors.New("train: mismatch")
 
-	// ErrConcurrent is a call while another one of the same value has not returned.
-	ErrConcurrent = guard.ErrConcurrent
-
 	// ErrInput is an argument or an option that is out of range.
-	ErrInput = errors.New("train: input")
+	ErrInput = collective.ErrInput
 )
 
 func damaged(format string, args ...any) error {

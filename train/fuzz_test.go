@@ -50,11 +50,11 @@ func fuzzedRun(tb testing.TB) (*nn.Llama, *optim.AdamW) {
 // that belong to them: either all is as it was, or it can be saved again.
 func FuzzRestore(f *testing.F) {
 	m, o := fuzzedRun(f)
-	c, err := contentsOf(m, o, Position{Step: 1}, Part{})
+	c, err := contentsOf(m, o, Position{Step: 1})
 	if err != nil {
 		f.Fatal(err)
 	}
-	all := arraysIn(c.all)
+	all := c.arrays()
 	metadata, err := c.metadata(meter.New(f.Context(), nil, "save", 0))
 	if err != nil {
 		f.Fatal(err)
@@ -94,7 +94,7 @@ func fuzzedFile(description string, data []byte, all []arrays.Array) ([]byte, er
 	var infos []safetensors.Info
 	var whole []byte
 	state, stateErr := parseCheckpointState(map[string]string{
-		checkpointKey: description, checkpointSumKey: arrays.Checksum([]byte(description)),
+		checkpointKey: description, checkpointKey + sumSuffix: arrays.Checksum([]byte(description)),
 	})
 	for _, a := range all {
 		n := min(a.Bytes(), int64(len(data)))
@@ -109,7 +109,7 @@ func fuzzedFile(description string, data []byte, all []arrays.Array) ([]byte, er
 	metadata := map[string]string{checkpointKey: description}
 	if stateErr == nil {
 		var err error
-		if metadata, err = state.metadata(); err != nil {
+		if metadata, err = sealed(checkpointKey, state); err != nil {
 			return nil, err
 		}
 	}

@@ -149,27 +149,4 @@ func requireSameRun(t *testing.T, want, got map[string][]byte, what any) {
 	}
 }
 
-// randoms returns n normal numbers that depend on the stream only.
-func randoms(stream uint64, n int) []float32 {
-	x := make([]float32, n)
-	for i := range x {
-		x[i] = random.Normal(99, stream, uint64(i))
-	}
-	return x
-}
-
 var tiny = nn.Config{Vocab: 11, Dim: 8, Layers: 2, Heads: 4, KVHeads: 2, Hidden: 12, Context: 6}
-
-// wideGradients range over 2**±20 in each block, zeros among them.
-func wideGradients(stream uint64, n int) []float32 {
-	g := randoms(stream, n)
-	for i := range g {
-		switch h := random.Hash(5, stream, uint64(i)); {
-		case h%7 == 0:
-			g[i] = 0
-		default:
-			g[i] = float32(math.Ldexp(float64(g[i]), int(h>>32%41)-20))
-		}
-	}
-	return g
-}

@@ -122,7 +122,7 @@ func parseManifest(data []byte) (s checkpointState, err error) {
 	if err := decoder.Decode(&m); err != nil {
 		return s, damaged("%s: %w", manifestName, err)
 	}
-	s, err = parseCheckpointState(map[string]string{checkpointKey: string(m.Checkpoint), checkpointSumKey: m.Checksum})
+	s, err = parseCheckpointState(map[string]string{checkpointKey: string(m.Checkpoint), checkpointKey + sumSuffix: m.Checksum})
 	if err != nil {
 		return s, fmt.Errorf("%s: %w", manifestName, err)
 	}

@@ -56,14 +56,11 @@ func TestMisuse(t *testing.T) {
 		checkpoint.Restore(t.Context(), nil, &optim.AdamW{}), checkpoint.Restore(t.Context(), model, nil),
 		two(Evaluate(t.Context(), nil, 1, func(context.Context, int) (float32, error) { return 1, nil })),
 		two(NewDataParallel[Model](nil, 1, nil)), two(ReadCheckpoint(nil, 8)),
-		(&Reducer{Division: 9}).Check(), (&Reducer{Threshold: math.NaN()}).Check(), (&Reducer{Workers: -1}).Check(), (&Reducer{Mu: []float64{0}}).Check(),
-		json.Unmarshal([]byte(`{"version":1,"division":"thirds"}`), new(Reducer)),
 		json.Unmarshal([]byte(`{"version":1,"window":-1}`), new(SpikeDetector)),
 	} {
 		require.ErrorIs(t, err, ErrInput, "case %d", i)
 		require.LessOrEqual(t, strings.Count(err.Error(), "train: "), 1, err)
 	}
-	require.ErrorIs(t, json.Unmarshal([]byte(`{"version":2}`), new(Reducer)), ErrVersion)
 	require.ErrorIs(t, json.Unmarshal([]byte(`{"window":1}`), new(SpikeDetector)), ErrVersion)
 	_, err = NewDataParallel(model, 2, func() (*nn.Llama, error) { return model, nil })
 	require.ErrorIs(t, err, ErrMismatch, "not a model of its own")
@@ -72,26 +69,10 @@ func TestMisuse(t *testing.T) {
 	require.ErrorIs(t, err, ErrMismatch)
 
 	for message, misuse := range map[string]func(){
-		noShards:       func() { new(Reducer).Mean(0, nil, nil) },
-		unequalShards:  func() { new(Reducer).Mean(0, make([]float32, 1), [][]float32{{1, 2}}) },
-		badTensor:      func() { (&Reducer{Division: DivideAuto}).Mean(-1, nil, [][]float32{nil}) },
-		badReducer:     func() { (&Reducer{Workers: -1}).Mean(0, nil, [][]float32{nil}) },
 		negativeOption: func() { (&SpikeDetector{Threshold: math.NaN()}).Observe(0, 1, nil) },
 	} {
 		require.PanicsWithValue(t, message, misuse)
 	}
-}
-
-// TestSavedReducer goes on where it was.
-func TestSavedReducer(t *testing.T) {
-	r := Reducer{FP8: true, Division: DivideAuto, Threshold: 0.1, Mu: []float64{1 / 3.0, 1}, Workers: 3}
-	text, err := json.Marshal(r)
-	require.NoError(t, err)
-	require.JSONEq(t, `{"version":1,"fp8":true,"division":"auto","threshold":0.1,"mu":[0.3333333333333333,1]}`, string(text))
-	back := Reducer{Workers: 5}
-	require.NoError(t, json.Unmarshal(text, &back))
-	r.Workers = 5
-	require.Equal(t, r, back)
 }
 
 // TestGradientsAreCancelled: no shard is begun once the context has ended.

@@ -1,9 +1,6 @@
 package train
 
 import (
-	"errors"
-
-	"github.com/octavo-fp8/octavo/nn"
 	"github.com/octavo-fp8/octavo/optim"
 )
 
@@ -53,37 +50,6 @@ func (p Part) Range(n, block int) (lo, hi int) {
 		return int(min(blocks*int64(rank)/int64(p.Ranks)*int64(block), int64(n)))
 	}
 	return begin(p.Rank), begin(p.Rank + 1)
-}
-
-// Params returns what a part has of the parameters that o moves, in their own memory:
-// an optimizer that steps by them has the moments of this part only. A part of a
-// parameter has one row, and may have no values. The zero value returns params.
-//
-// Two things see parameters as a whole: [optim.AdamW.Clip], which has the norm of what
-// the optimizer is given, and moments that are rounded at random, which depends on a
-// value's place in what it is given.
-func (p Part) Params(params []*nn.Param, o *optim.AdamW) []*nn.Param {
-	if p.isWhole() {
-		return params
-	}
-	parts := make([]*nn.Param, len(params))
-	for i, q := range params {
-		lo, hi := p.Range(len(q.Value), blockOf(o))
-		parts[i] = &nn.Param{
-			Name: q.Name, Rows: 1, Cols: hi - lo, Decay: q.Decay,
-			Value: q.Value[lo:hi:hi], Grad: q.Grad[lo:hi:hi],
-		}
-	}
-	return parts
-}
-
-// moments returns those of the part, or of all parameters where the optimizer has them.
-func (p Part) moments(o *optim.AdamW, params []*nn.Param) ([]optim.Tensor, error) {
-	moments, err := o.Tensors(p.Params(params, o))
-	if !p.isWhole() && errors.Is(err, optim.ErrParams) {
-		return o.Tensors(params)
-	}
-	return moments, err
 }
 
 // blockOf returns the number of values that share a scale in the moments of o.

@@ -1,7 +1,6 @@
 package train
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -30,11 +29,6 @@ type partState struct {
 	Checksums map[string]string `json:"crc32c"`     // of each tensor's data
 }
 
-const (
-	partKey    = "octavo.part"
-	partSumKey = "octavo.part.crc32c"
-)
-
 // partName is the file of a part.
 func partName(p Part) string {
 	return fmt.Sprintf("part-%05d-of-%05d.safetensors", p.Rank, p.Ranks)
@@ -55,7 +49,7 @@ func (s checkpointState) runSum() (string, error) {
 func (s *Snapshot) SavePart(ctx context.Context, dir string) error {
 	c, err := s.saved()
 	if err == nil && c.part.isWhole() {
-		err = inputError("the snapshot is of the whole run: cut it by TakePart, or save it by Directory.Save")
+		err = inputError("the snapshot is of the whole run: save it by Directory.Save")
 	}
 	if err == nil {
 		err = c.savePart(ctx, s.Progress, dir)
@@ -82,13 +76,11 @@ func (c contents) savePart(ctx context.Context, r progress.Reporter, dir string)
 	if state.Checksums, err = c.checksums(done); err != nil {
 		return err
 	}
-	text, err := json.Marshal(state)
+	metadata, err := sealed(partKey, state)
 	if err != nil {
 		return err
 	}
-	return arrays.Write(done, filepath.Join(dir, partName(c.part)), arraysIn(c.all), map[string]string{
-		partKey: string(text), partSumKey: arrays.Checksum(text),
-	})
+	return arrays.Write(done, filepath.Join(dir, partName(c.part)), c.arrays(), metadata)
 }
 
 // partFile is what is known of a part without its tensors.
@@ -109,23 +101,10 @@ func readPartFile(path string) (p partFile, err error) {
 		return p, fileError(err)
 	}
 	defer f.Close()
-	metadata := f.Metadata()
-	text, ok := metadata[partKey]
-	if !ok {
-		return p, damaged("it is no part of a checkpoint: its metadata lacks %s", partKey)
+	if err := unseal(f.Metadata(), partKey, "part of a checkpoint", &p.state); err != nil {
+		return p, err
 	}
-	p.savedPart = savedPart{Bytes: stat.Size(), Checksum: arrays.Checksum([]byte(text))}
-	if p.Checksum != metadata[partSumKey] {
-		return p, damaged("metadata %s is damaged: its CRC-32C is %s and not %.40q", partKey, p.Checksum, metadata[partSumKey])
-	}
-	decoder := json.NewDecoder(bytes.NewReader([]byte(text)))
-	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(&p.state); err != nil {
-		return p, damaged("metadata %s: %w", partKey, err)
-	}
-	if p.state.Version != checkpointVersion {
-		return p, versionError("it is of version %d: this package reads parts of version %d", p.state.Version, checkpointVersion)
-	}
+	p.savedPart = savedPart{Bytes: stat.Size(), Checksum: f.Metadata()[partKey+sumSuffix]}
 	p.infos = map[string]safetensors.Info{}
 	for _, info := range f.Tensors() {
 		p.infos[info.Name] = info

@@ -2,13 +2,10 @@ package train
 
 import (
 	"context"
-	"fmt"
 
-	"github.com/octavo-fp8/octavo/internal/arrays"
 	"github.com/octavo-fp8/octavo/nn"
 	"github.com/octavo-fp8/octavo/optim"
 	"github.com/octavo-fp8/octavo/progress"
-	"github.com/octavo-fp8/octavo/safetensors"
 )
 
 // Whole is a model that ranks have pieces of, as its checkpoint describes it. No rank need
@@ -34,7 +31,7 @@ func WholeOf(m Model) Whole {
 
 // Piece is what a rank has of one parameter of a model, in memory of its own: the values
 // from element At on, in row-major order. Param has the parameter's name, and may have no
-// values. It is for ranks that cut parameters otherwise than [Part.Range] does.
+// values. It is for ranks that cut parameters in ways of their own.
 type Piece struct {
 	Param *nn.Param
 	At    int
@@ -44,15 +41,28 @@ type Piece struct {
 	Save Part
 }
 
-// TakePieces is [Snapshot.TakePart] for a rank whose part is pieces, one of each parameter
-// of w, in their order, by which o has stepped. What ranks save must, rank by rank, make the
+// TakePieces is [Snapshot.Take] for one of several ranks, whose part is pieces, one of each
+// parameter of w, in their order, by which o has stepped. What is not cut, such as the
+// scaling state, must be the same on all ranks. What ranks save must, rank by rank, make the
 // whole, and each must save whole blocks of [optim.Moments]: it is [ErrInput] if a piece
 // begins or ends within a block, or is not of its parameter.
 func (s *Snapshot) TakePieces(
 	w Whole, o *optim.AdamW, position Position, part Part, pieces []Piece,
 ) error {
+	if part.isWhole() {
+		err := inputError("Part is that of the whole run: pieces are those of a rank")
+		return s.take(contents{}, err, o)
+	}
 	c, err := piecesOf(w, o, position, part, pieces)
 	return s.take(c, err, o)
+}
+
+// wholePieces are parameters as pieces.
+func wholePieces(params []*nn.Param) (pieces []Piece) {
+	for _, p := range params {
+		pieces = append(pieces, Piece{Param: p})
+	}
+	return pieces
 }
 
 func piecesOf(
@@ -60,9 +70,6 @@ func piecesOf(
 ) (c contents, err error) {
 	if err := checkTaken(o, position, part); err != nil {
 		return c, err
-	}
-	if part.isWhole() {
-		return c, inputError("Part is that of the whole run: pieces are those of a rank")
 	}
 	if err := checkPieces(w.Params, pieces, blockOf(o)); err != nil {
 		return c, err
@@ -77,7 +84,7 @@ func piecesOf(
 	}
 	all := pieceShares(w.Params, pieces, values, moments, blockOf(o))
 	for i, s := range all {
-		all[i] = s.saved(pieces[pieceOf(i, len(pieces), len(moments))].Save)
+		all[i] = s.cut(pieces[pieceOf(i, len(pieces), len(moments))].Save)
 	}
 	c.part, c.all = part, aligned(all)
 	c.state, err = stateOf(w, o, position)
@@ -93,53 +100,29 @@ func pieceOf(i, pieces, moments int) int {
 	return (i - pieces) * pieces / moments
 }
 
-// saved returns the part of a share that a rank saves.
-func (s share) saved(part Part) share {
-	lo, hi := part.Range(s.Count(), s.unit)
-	a := arrays.New(s.Name, s.DType, []int{hi - lo}, s.Slice(lo, hi), s.Valid)
-	return pieceShare(a, s.whole.Shape, s.unit, s.lo+lo)
-}
-
-// RestorePieces is [Checkpoint.RestorePart] for a rank whose part is pieces, as TakePieces
-// says: it fills their values, whatever part of them the rank saves, and the moments of o.
-// The scaling state it leaves as it is.
+// RestorePieces is [Checkpoint.Restore] for a rank whose part is pieces, as TakePieces says:
+// it fills their values, whatever part of them the rank saves, and the moments of o. The
+// number of ranks need not be the one that the checkpoint was saved by; what is read is whole
+// pieces of those, so that their checksums tell. The scaling state it leaves as it is.
 func (c *Checkpoint) RestorePieces(
 	ctx context.Context, w Whole, o *optim.AdamW, pieces []Piece,
 ) error {
-	if err := c.restorePieces(ctx, w, o, pieces); err != nil {
-		return fmt.Errorf("train: restoring a checkpoint: %w", err)
-	}
-	return nil
-}
-
-func (c *Checkpoint) restorePieces(
-	ctx context.Context, w Whole, o *optim.AdamW, pieces []Piece,
-) error {
 	if o == nil {
-		return errNoOptimizer
+		return restoring(errNoOptimizer)
 	}
-	block := blockOf(o)
-	if err := checkPieces(w.Params, pieces, block); err != nil {
-		return err
+	err := checkPieces(w.Params, pieces, blockOf(o))
+	if err == nil {
+		err = c.checkModel(w)
 	}
-	if err := c.checkModel(w); err != nil {
-		return err
+	if err == nil {
+		err = c.fill(ctx, w, o, pieces)
 	}
-	moved := paramsOf(pieces)
-	shares := func(values [][]float32, moments []optim.Tensor) []share {
-		return pieceShares(w.Params, pieces, values, moments, block)
-	}
-	return c.fill(ctx, w.Progress, o, moved, moved, shares)
+	return restoring(err)
 }
 
 // CheckModel returns an error, [ErrMismatch], that names the first field in which the model
 // is not the one that was saved, and both values.
-func (c *Checkpoint) CheckModel(w Whole) error {
-	if err := c.checkModel(w); err != nil {
-		return fmt.Errorf("train: restoring a checkpoint: %w", err)
-	}
-	return nil
-}
+func (c *Checkpoint) CheckModel(w Whole) error { return restoring(c.checkModel(w)) }
 
 func (c *Checkpoint) checkModel(w Whole) error { return c.state.Model.compare(w.Model, sinceSaved) }
 
@@ -181,31 +164,4 @@ func paramsOf(pieces []Piece) (params []*nn.Param) {
 		params = append(params, p.Param)
 	}
 	return params
-}
-
-// pieceShares returns those of pieces with the given values, and of their moments.
-func pieceShares(
-	params []*nn.Param, pieces []Piece, values [][]float32, moments []optim.Tensor, block int,
-) (all []share) {
-	for i, p := range params {
-		all = append(all, pieceShare(paramArray(p, values[i]), paramShape(p), block, pieces[i].At))
-	}
-	for i, a := range momentArrays(moments) {
-		k := i * len(params) / len(moments)
-		shape, unit := momentShape(a.Name, params[k], block)
-		at := pieces[k].At
-		if !isMomentOf(a.Name, params[k].Name) { // one for each block
-			at /= block
-		}
-		all = append(all, pieceShare(a, shape, unit, at))
-	}
-	return all
-}
-
-// pieceShare returns a share of a tensor of the given shape that begins at element at.
-func pieceShare(a arrays.Array, shape []int, unit, at int) share {
-	s := share{whole: safetensors.Info{Name: a.Name, DType: a.DType, Shape: shape}, unit: unit, lo: at}
-	s.Array = arrays.New(a.Name, a.DType, []int{a.Count()}, a.Elements, a.Valid)
-	s.First = at
-	return s
 }

@@ -1,6 +1,7 @@
 package train
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -21,7 +22,7 @@ type Rewinder struct {
 
 // Keep is to be called before each step: before every Every-th it takes a copy.
 func (r *Rewinder) Keep(step int64, m Model, o *optim.AdamW) error {
-	if r.taken > 0 && step-r.steps[r.newest] < int64(intOrDefault(r.Every, 10)) {
+	if r.taken > 0 && step-r.steps[r.newest] < int64(cmp.Or(r.Every, 10)) {
 		return nil
 	}
 	next := (r.newest + min(r.taken, 1)) % len(r.snapshots)

@@ -1,6 +1,7 @@
 package train
 
 import (
+	"cmp"
 	"math"
 	"path"
 
@@ -147,5 +148,5 @@ func (r Rule) atLeast() float64 {
 	case SeriesAmax:
 		byDefault = 1
 	}
-	return orDefault(r.AtLeast, byDefault)
+	return cmp.Or(r.AtLeast, byDefault)
 }

@@ -19,7 +19,7 @@ import (
 // less what the checkpoint has. Where writing takes longer than C steps it waits in Save.
 // Interval and [Saver.Due] choose C for a promise.
 //
-// Not safe for concurrent use: Save or Close while either goes on is [ErrConcurrent].
+// Not safe for concurrent use: Save or Close while either goes on is [optim.ErrConcurrent].
 type Saver struct {
 	// Interval, unless 0, is the most steps that a kill at any moment loses, of a run that
 	// calls Save after each step that is [Saver.Due] and before it begins the next, and

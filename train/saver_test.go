@@ -15,7 +15,6 @@ import (
 	"github.com/octavo-fp8/octavo/internal/arrays"
 	"github.com/octavo-fp8/octavo/nn"
 	"github.com/octavo-fp8/octavo/optim"
-	"github.com/octavo-fp8/octavo/safetensors"
 )
 
 func nothing() error { return nil }
@@ -106,7 +105,7 @@ func TestSnapshotBesideTheRun(t *testing.T) {
 	var o optim.AdamW
 	s := Snapshot{Beside: true}
 	s.copyOf(contents{all: []share{{Array: paramArray(p, p.Value)}, {
-		Array: arrays.New("y", safetensors.F32, []int{2}, slow{p.Value, letGo}, arrays.Finite),
+		Array: arrays.New("y", []int{2}, slow{p.Value, letGo}, arrays.Finite),
 	}}}, &o)
 	s.taken = true
 	done := make(chan error)
@@ -242,8 +241,8 @@ func TestConcurrent(t *testing.T) {
 	var s Saver
 	saved, err := s.Save(t.Context(), func() error {
 		_, err := s.Save(t.Context(), nothing, written)
-		require.ErrorIs(t, err, ErrConcurrent)
-		require.ErrorIs(t, s.Close(), ErrConcurrent)
+		require.ErrorIs(t, err, optim.ErrConcurrent)
+		require.ErrorIs(t, s.Close(), optim.ErrConcurrent)
 		return nil
 	}, written)
 	require.NoError(t, err)
@@ -258,7 +257,7 @@ func TestConcurrent(t *testing.T) {
 		_, _, err := d.Gradients(ctx, 1, one)
 		return 0, err
 	})
-	require.ErrorIs(t, err, ErrConcurrent)
+	require.ErrorIs(t, err, optim.ErrConcurrent)
 	_, _, err = d.Gradients(t.Context(), 1, one)
 	require.NoError(t, err)
 }
@@ -313,7 +312,7 @@ func TestSnapshotRefuses(t *testing.T) {
 	require.ErrorContains(t, s.Take(nil, optimizer, Position{}), "there is no model")
 	require.ErrorContains(t, s.Take(model, nil, Position{}), "there is no optimizer")
 	require.ErrorContains(t, s.Take(model, optimizer, Position{Step: -1}), "Position.Step is -1")
-	require.ErrorContains(t, s.TakePart(model, optimizer, Position{}, Part{2, 2}), "Part.Rank is 2")
+	require.ErrorContains(t, takePart(&s, model, optimizer, Position{}, Part{2, 2}), "Part.Rank is 2")
 	require.NoError(t, s.Take(model, optimizer, Position{Step: 3}))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -321,9 +320,9 @@ func TestSnapshotRefuses(t *testing.T) {
 	require.ErrorContains(t, s.SavePart(t.Context(), filepath.Dir(path)), "the whole run")
 	require.ErrorContains(t, s.Commit(t.Context(), filepath.Dir(path)), "the whole run")
 	requireOnly(t, path, old)
-	require.NoError(t, s.TakePart(model, optimizer, Position{Step: 3}, Part{1, 2}))
+	require.NoError(t, takePart(&s, model, optimizer, Position{Step: 3}, Part{1, 2}))
 	require.ErrorContains(t, s.Save(t.Context(), path), "rank 1's part of 2")
 	requireOnly(t, path, old)
 	other, _ := newRun(t, tiny, optim.Moments{}, 1)
-	require.ErrorContains(t, s.TakePart(other, optimizer, Position{}, Part{1, 2}), "it had")
+	require.ErrorContains(t, takePart(&s, other, optimizer, Position{}, Part{1, 2}), "it had")
 }

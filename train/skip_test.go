@@ -51,8 +51,7 @@ func TestSkip(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, optimizer.Restore(state, model.Params(), func(all []optim.Tensor) error {
 		for i, m := range all {
-			copy(m.Float32, moments[i].Float32)
-			copy(m.Codes, moments[i].Codes)
+			moments[i].CopyTo(m.Elements, 0, m.Count())
 		}
 		return nil
 	}))

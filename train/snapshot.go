@@ -48,14 +48,7 @@ const snapshotChunkElements = 1 << 16
 // Gradients are not in it. The errors are those of [SaveCheckpoint] but for values that
 // are not finite, which are looked for when s is saved; s is then as it was.
 func (s *Snapshot) Take(m Model, o *optim.AdamW, position Position) error {
-	return s.TakePart(m, o, position, Part{})
-}
-
-// TakePart is Take for one of several ranks, which copies its part of parameters and
-// moments only. The optimizer has the moments of all parameters, or of [Part.Params].
-// What is not cut, such as the scaling state, must be the same on all ranks.
-func (s *Snapshot) TakePart(m Model, o *optim.AdamW, position Position, part Part) error {
-	c, err := contentsOf(m, o, position, part)
+	c, err := contentsOf(m, o, position)
 	return s.take(c, err, o)
 }
 
@@ -128,7 +121,7 @@ func (s *Snapshot) Restore(ctx context.Context, m Model, o *optim.AdamW) error {
 	}
 	s.Wait()
 	c := Checkpoint{source: copies{s.contents}, state: s.contents.state}
-	if err := c.restore(ctx, m, o, Part{}); err != nil {
+	if err := c.restore(ctx, m, o); err != nil {
 		return fmt.Errorf("train: restoring a snapshot: %w", err)
 	}
 	return nil

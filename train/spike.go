@@ -1,6 +1,7 @@
 package train
 
 import (
+	"cmp"
 	"encoding/json"
 	"math"
 	"slices"
@@ -70,7 +71,7 @@ func (d *SpikeDetector) UnmarshalJSON(text []byte) error {
 
 func (d *SpikeDetector) invalid() bool { return d.Window < 0 || d.Least < 0 || !(d.Threshold >= 0) }
 
-func (d *SpikeDetector) window() int { return intOrDefault(d.Window, 100) }
+func (d *SpikeDetector) window() int { return cmp.Or(d.Window, 100) }
 
 // Spike is a value that is far above those before it.
 type Spike struct {
@@ -98,7 +99,7 @@ func (d *SpikeDetector) Observe(step int64, value float64, suspects *Suspects, o
 	s.Score = (value - s.Median) / s.Spread
 	isSpike := !isFinite(value)
 	if !isSpike {
-		isSpike = len(d.Past) >= min(intOrDefault(d.Least, 10), d.window()) && s.Score > orDefault(d.Threshold, 6)
+		isSpike = len(d.Past) >= min(cmp.Or(d.Least, 10), d.window()) && s.Score > cmp.Or(d.Threshold, 6)
 		d.remember(value)
 	}
 	if !isSpike {
@@ -125,14 +126,19 @@ func medianAndSpread(values []float64) (m, spread float64) {
 	if len(values) == 0 {
 		return 0, math.SmallestNonzeroFloat64
 	}
-	sorted := slices.Clone(values)
+	const flat = 1e-3
+	m, spread = medianAndMAD(values)
+	return m, max(spread, float64(flat*math.Abs(m)), math.SmallestNonzeroFloat64)
+}
+
+// medianAndMAD returns the median of x and 1.4826 times the median distance from it.
+func medianAndMAD(x []float64) (m, spread float64) {
+	sorted := slices.Clone(x)
 	m = median(sorted)
 	for i, v := range sorted {
 		sorted[i] = math.Abs(v - m)
 	}
-	const normal, flat = 1.4826, 1e-3
-	spread = max(float64(normal*median(sorted)), float64(flat*math.Abs(m)), math.SmallestNonzeroFloat64)
-	return m, spread
+	return m, float64(normalMAD * median(sorted))
 }
 
 // median sorts x and returns its median.
@@ -142,9 +148,4 @@ func median(x []float64) float64 {
 	return x[(n-1)/2]/2 + x[n/2]/2
 }
 
-func intOrDefault(v, byDefault int) int {
-	if v == 0 {
-		return byDefault
-	}
-	return v
-}
+func isFinite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }

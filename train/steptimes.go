@@ -1,6 +1,7 @@
 package train
 
 import (
+	"cmp"
 	"math"
 	"slices"
 )
@@ -91,7 +92,7 @@ func (w StepWatch) Slow(times [][]float64) ([]SlowRank, error) {
 			continue
 		}
 		of := max(spread, medianError*noise/math.Sqrt(float64(len(x))), leastSpread)
-		if score := above / of; score > orDefault(w.Threshold, 6) {
+		if score := above / of; score > cmp.Or(w.Threshold, 6) {
 			slow = append(slow, SlowRank{r, math.Exp(centers[r]), score, len(x)})
 		}
 	}
@@ -158,7 +159,7 @@ func (w StepWatch) Hung(times [][]float64, waited []float64) (
 	if len(steps) < w.least() || len(waited) < 3 {
 		return nil, false, nil
 	}
-	limit := orDefault(w.Patience, 10) * median(steps)
+	limit := cmp.Or(w.Patience, 10) * median(steps)
 	for r, t := range waited {
 		if t > limit {
 			hung = append(hung, HungRank{r, t, limit})
@@ -189,12 +190,12 @@ func (w StepWatch) counted(times [][]float64) ([][]float64, error) {
 			}
 		}
 	}
-	times = times[min(max(intOrDefault(w.Warmup, 5), 0), len(times)):]
-	return times[max(0, len(times)-intOrDefault(w.Window, 100)):], nil
+	times = times[min(max(cmp.Or(w.Warmup, 5), 0), len(times)):]
+	return times[max(0, len(times)-cmp.Or(w.Window, 100)):], nil
 }
 
-func (w StepWatch) least() int     { return intOrDefault(w.Least, 10) }
-func (w StepWatch) ratio() float64 { return orDefault(w.Ratio, 1.05) }
+func (w StepWatch) least() int     { return cmp.Or(w.Least, 10) }
+func (w StepWatch) ratio() float64 { return cmp.Or(w.Ratio, 1.05) }
 
 // present returns the times of a step without those that are none.
 func present(step []float64) (there []float64) {
@@ -204,14 +205,4 @@ func present(step []float64) (there []float64) {
 		}
 	}
 	return there
-}
-
-// medianAndMAD returns the median of x and 1.4826 times the median distance from it.
-func medianAndMAD(x []float64) (m, spread float64) {
-	m = median(x)
-	distances := make([]float64, len(x))
-	for i, v := range x {
-		distances[i] = math.Abs(v - m)
-	}
-	return m, float64(normalMAD * median(distances))
 }

@@ -92,7 +92,7 @@ func (w *Watch) ObserveRanks(what string, step int64, values []float64) {
 			continue
 		}
 		a := farthest(values)
-		tooMuch := !isFinite(a.Value) || len(values) > 2 && a.Score > orDefault(r.Threshold, 6) &&
+		tooMuch := !isFinite(a.Value) || len(values) > 2 && a.Score > cmp.Or(r.Threshold, 6) &&
 			math.Abs(a.Value-a.Median) >= r.AtLeast
 		a.Tensor = what
 		w.count(watched{i, operand{tensor: what}}, step, tooMuch, a)
@@ -132,8 +132,8 @@ func (w *Watch) observe(of watched, step int64, value float64) {
 		size = distance
 	}
 	a := Alarm{Tensor: of.tensor, Op: of.op, Value: value, Median: median, Score: distance / spread}
-	known := len(p.values.Past) >= min(intOrDefault(r.Least, 10), p.values.window())
-	above := known && a.Score > orDefault(r.Threshold, 6)
+	known := len(p.values.Past) >= min(cmp.Or(r.Least, 10), p.values.window())
+	above := known && a.Score > cmp.Or(r.Threshold, 6)
 	if r.Series == SeriesNonFinite {
 		above = value > 0
 	}
@@ -174,7 +174,7 @@ func (w *Watch) count(of watched, step int64, tooMuch bool, a Alarm) {
 		p.row++
 	}
 	p.last = step
-	if p.row < intOrDefault(w.Rules[of.rule].Steps, 1) {
+	if p.row < cmp.Or(w.Rules[of.rule].Steps, 1) {
 		return
 	}
 	a.Rule, a.First, a.Step = of.rule, p.first, step

@@ -3,7 +3,6 @@ package train
 import (
 	"cmp"
 	"encoding/json"
-	"math"
 	"slices"
 )
 
@@ -65,7 +64,7 @@ func (w *Watch) UnmarshalJSON(text []byte) error {
 			return inputError("train: a watch remembers rule %d: there are %d", s.Rule, len(w.Rules))
 		}
 		p := newPast(w.Rules[s.Rule])
-		notFinite := func(v float64) bool { return math.IsNaN(v) || math.IsInf(v, 0) }
+		notFinite := func(v float64) bool { return !isFinite(v) }
 		if len(s.Past) > p.values.window() || s.Row < 0 || slices.ContainsFunc(s.Past, notFinite) {
 			return inputError("train: a watch remembers %d values of %q, %s, and %d steps in a row: "+
 				"want at most %d finite values, and no negative number", len(s.Past), s.Tensor, s.Op, s.Row, p.values.window())

@@ -33,7 +33,9 @@ var layers = [][]string{
 	{"attention"},
 	{"nn"},
 	{"optim"},
+	{"parallel/collective"},
 	{"train"},
+	{"parallel/layers"},
 }
 
 // beside are the packages that stand beside the layers, and all that they may import.
@@ -61,8 +63,7 @@ var beside = map[string][]string{
 	"oracle/power":           {"oracle", "attention and below"},
 	"oracle/audit":           {"oracle", "oracle/fault", "oracle/judge", "oracle/power", "attention and below"},
 	"plan":                   {"checkpoint", "safetensors", "nn and below"},
-	"parallel/twin":          {"parallel/layers", "train and below"},
-	"parallel/layers":        {"train and below"},
+	"parallel/twin":          {"parallel/layers and below"},
 }
 
 // more is what layers may import besides.

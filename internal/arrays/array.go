@@ -24,8 +24,8 @@ type Array struct {
 }
 
 // New returns an array of the given name and shape whose memory is e.
-func New(name string, d safetensors.DType, shape []int, e Elements, valid Validity) Array {
-	return Array{Info: safetensors.Info{Name: name, DType: d, Shape: shape}, Elements: e, Valid: valid}
+func New(name string, shape []int, e Elements, valid Validity) Array {
+	return Array{Info: safetensors.Info{Name: name, DType: e.Type(), Shape: shape}, Elements: e, Valid: valid}
 }
 
 // Validity is what values may be: finite, and if it says so below 0, or 0.

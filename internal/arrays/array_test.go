@@ -26,9 +26,9 @@ func TestArrays(t *testing.T) {
 	}
 	arrays := func(x Floats, h BFloat16s, o Bytes) []Array {
 		return []Array{
-			New("x", safetensors.F32, []int{n}, x, Finite),
-			New("h", safetensors.BF16, []int{1, n}, h, Finite),
-			New("o", safetensors.U8, []int{n}, o, NotNegative),
+			New("x", []int{n}, x, Finite),
+			New("h", []int{1, n}, h, Finite),
+			New("o", []int{n}, o, NotNegative),
 		}
 	}
 	path := filepath.Join(t.TempDir(), "arrays")
@@ -66,19 +66,19 @@ func (w watched) Value(i int) float64 {
 func TestChecksEnd(t *testing.T) {
 	const n = 4 * chunkElements
 	path := filepath.Join(t.TempDir(), "arrays")
-	written := New("x", safetensors.F32, []int{n}, make(Floats, n), Finite)
+	written := New("x", []int{n}, make(Floats, n), Finite)
 	require.NoError(t, Write(meter.New(t.Context(), nil, "", 0), path, []Array{written}, nil))
 	f, err := safetensors.Open(path)
 	require.NoError(t, err)
 	defer f.Close()
 	ctx, cancel := context.WithCancel(t.Context())
-	a := New("x", safetensors.F32, []int{n}, watched{make(Floats, n), cancel}, Finite)
+	a := New("x", []int{n}, watched{make(Floats, n), cancel}, Finite)
 	require.ErrorIs(t, a.Read(meter.New(ctx, nil, "", 0), f, Checksum(make([]byte, 4*n))), context.Canceled)
 
 	ctx, cancel = context.WithCancel(t.Context())
 	done := int64(0)
 	report := progress.Func(func(_ string, n, _ int64) { done = n })
-	a = New("x", safetensors.F32, []int{n}, watched{make(Floats, n), cancel}, Finite)
+	a = New("x", []int{n}, watched{make(Floats, n), cancel}, Finite)
 	_, err = a.Checksum(meter.New(ctx, report, "", 4*n))
 	require.ErrorIs(t, err, context.Canceled)
 	require.EqualValues(t, 4*chunkElements, done)
@@ -90,7 +90,7 @@ func TestInvalid(t *testing.T) {
 	const n = 2 * chunkElements
 	x := make(Floats, n)
 	x[n-2], x[n-1] = float32(math.NaN()), float32(math.Inf(1))
-	a := New("x", safetensors.F32, []int{n}, x, Finite)
+	a := New("x", []int{n}, x, Finite)
 	path := filepath.Join(t.TempDir(), "arrays")
 	done := func() *meter.Meter { return meter.New(t.Context(), nil, "", 0) }
 	require.NoError(t, Write(done(), path, []Array{a}, nil))

@@ -5,11 +5,13 @@ import (
 	"math"
 
 	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/safetensors"
 )
 
 // Elements are the memory of an array.
 type Elements interface {
 	Count() int
+	Type() safetensors.DType
 	Put(dst []byte, lo, hi int) // elements [lo, hi), as they are stored
 	Set(src []byte, lo, hi int) // the inverse
 	Value(i int) float64        // what element i is worth
@@ -66,6 +68,17 @@ type Codes struct {
 }
 
 func (x Codes) Value(i int) float64 { return float64(x.Format.Float32(x.Bytes[i])) }
+
+// Type returns the type as which elements are stored.
+func (x Floats) Type() safetensors.DType    { return safetensors.F32 }
+func (x BFloat16s) Type() safetensors.DType { return safetensors.BF16 }
+func (x Bytes) Type() safetensors.DType     { return safetensors.U8 }
+func (x Codes) Type() safetensors.DType {
+	if x.Format == fp8.E5M2 {
+		return safetensors.F8E5M2
+	}
+	return safetensors.F8E4M3
+}
 
 // Slice returns elements [lo, hi), which stay where they are.
 func (x Floats) Slice(lo, hi int) Elements    { return x[lo:hi] }

@@ -10,6 +10,7 @@ import (
 	"github.com/octavo-fp8/octavo/internal/random"
 	"github.com/octavo-fp8/octavo/internal/textout"
 	"github.com/octavo-fp8/octavo/nn"
+	"github.com/octavo-fp8/octavo/parallel/collective"
 	"github.com/octavo-fp8/octavo/parallel/layers"
 	"github.com/octavo-fp8/octavo/parallel/twin"
 	"github.com/octavo-fp8/octavo/progress"
@@ -77,7 +78,7 @@ func Faults(
 	}
 	var done meter.Meter
 	done.Start(ctx, p, "certify", int64(len(faults)+1))
-	o := layers.ZeroOptions{Stage: 1, Gradients: layers.Exchange{Order: layers.OrderScatter}}
+	o := layers.ZeroOptions{Stage: 1, Gradients: collective.Exchange{Order: collective.OrderScatter}}
 	clean, err := twin.Record(ctx, j.zero(o))
 	if err != nil {
 		return nil, err

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/octavo-fp8/octavo/nn"
+	"github.com/octavo-fp8/octavo/parallel/collective"
 	"github.com/octavo-fp8/octavo/parallel/layers"
 	"github.com/octavo-fp8/octavo/parallel/twin"
 )
@@ -78,19 +79,19 @@ func layoutText(l layers.Layout) string {
 }
 
 // ParseSends reads the forms of exchanges, such as weight=e4m3-block,dispatch=bf16.
-func ParseSends(text string) (map[string]layers.Exchange, error) {
-	all := map[string]layers.Exchange{}
+func ParseSends(text string) (map[string]collective.Exchange, error) {
+	all := map[string]collective.Exchange{}
 	for item := range strings.SplitSeq(text, ",") {
 		name, form, _ := strings.Cut(item, "=")
 		if !slices.Contains(layers.ExchangeNames(), name) {
 			return nil, fmt.Errorf("%q: want EXCHANGE=FORM, with commas between, and for EXCHANGE one of %s",
 				item, strings.Join(layers.ExchangeNames(), ", "))
 		}
-		w, err := layers.ParseWire(form)
+		w, err := collective.ParseWire(form)
 		if err != nil {
 			return nil, fmt.Errorf("%q: %w", item, err)
 		}
-		all[name] = layers.Exchange{Wire: w}
+		all[name] = collective.Exchange{Wire: w}
 	}
 	return all, nil
 }

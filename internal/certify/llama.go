@@ -8,6 +8,7 @@ import (
 	"github.com/octavo-fp8/octavo/internal/cpu"
 	"github.com/octavo-fp8/octavo/nn"
 	"github.com/octavo-fp8/octavo/optim"
+	"github.com/octavo-fp8/octavo/parallel/collective"
 	"github.com/octavo-fp8/octavo/parallel/layers"
 	"github.com/octavo-fp8/octavo/parallel/twin"
 	"github.com/octavo-fp8/octavo/train"
@@ -107,14 +108,14 @@ func (j *job) onZero(
 // over shards and not over ranks, so that the tree of additions is that of the shards.
 type team struct {
 	j          *job
-	slices     layers.Slices
+	slices     collective.Slices
 	models     []*nn.Llama
 	optimizers []*optim.AdamW
 	losses     [sequences]float32
 }
 
 // ranks trains a team.
-func (j *job) ranks(n int, order layers.Order) twin.Run {
+func (j *job) ranks(n int, order collective.Order) twin.Run {
 	return func(ctx context.Context, r *twin.Recorder) error {
 		t, err := j.newTeam(n, order)
 		if err != nil {
@@ -132,8 +133,8 @@ func (j *job) ranks(n int, order layers.Order) twin.Run {
 	}
 }
 
-func (j *job) newTeam(n int, order layers.Order) (*team, error) {
-	t := &team{j: j, slices: layers.Slices{Exchange: layers.Exchange{Order: order}, Count: sequences}}
+func (j *job) newTeam(n int, order collective.Order) (*team, error) {
+	t := &team{j: j, slices: collective.Slices{Exchange: collective.Exchange{Order: order}, Count: sequences}}
 	for range n {
 		m, err := nn.NewLlama(j.cfg, j.seed)
 		if err != nil {
@@ -162,7 +163,7 @@ func (t *team) step(ctx context.Context, r *twin.Recorder, step int) error {
 	w := twin.Watch{Recorder: r, Rank: t.owner, Sequences: 1}
 	do := twin.Gradients(w, train.LlamaGradients(t.j.shards(step, 1), 1, tokens))
 	first := t.models[0].Shared().Scaling().Pass()
-	if _, err := layers.Run(ctx, len(t.models), func(rank *layers.Rank) error {
+	if _, err := collective.Run(ctx, len(t.models), func(rank *collective.Rank) error {
 		return t.gradients(rank, do, first)
 	}); err != nil {
 		return err
@@ -187,7 +188,7 @@ func (t *team) step(ctx context.Context, r *twin.Recorder, step int) error {
 
 // gradients gives a rank the mean gradients of all shards.
 func (t *team) gradients(
-	r *layers.Rank, do train.Gradients[*nn.Llama], firstPass uint64,
+	r *collective.Rank, do train.Gradients[*nn.Llama], firstPass uint64,
 ) (err error) {
 	m := t.models[r.ID()]
 	params := m.Params()

@@ -8,6 +8,7 @@ import (
 
 	"github.com/octavo-fp8/octavo/nn"
 	"github.com/octavo-fp8/octavo/optim"
+	"github.com/octavo-fp8/octavo/parallel/collective"
 	"github.com/octavo-fp8/octavo/parallel/layers"
 	"github.com/octavo-fp8/octavo/parallel/twin"
 	"github.com/octavo-fp8/octavo/train"
@@ -44,7 +45,7 @@ func (j *job) tensorParallel(ranks, slices int, whole bool) twin.Run {
 		}
 		for step := range j.steps {
 			shard := j.shards(step, sequences)[0]
-			if _, err := layers.Run(ctx, ranks, func(rank *layers.Rank) error {
+			if _, err := collective.Run(ctx, ranks, func(rank *collective.Rank) error {
 				return models[rank.ID()].step(rank, r, shard)
 			}); err != nil {
 				return fmt.Errorf("step %d: %w", step, err)
@@ -67,7 +68,7 @@ func (j *job) newMLPs(rank, ranks, slices int) (*mlps, error) {
 	}
 	m.embedding.Table.Randomize(j.seed, 0, deviation)
 	m.params = append(m.params, m.embedding.Table)
-	cut := layers.Slices{Exchange: layers.Exchange{Order: layers.OrderTree}, Count: slices}
+	cut := collective.Slices{Exchange: collective.Exchange{Order: collective.OrderTree}, Count: slices}
 	for layer := range depth {
 		if err := m.addLayer(j.seed, layer, rank, ranks, cut, o); err != nil {
 			return nil, err
@@ -87,7 +88,7 @@ func (j *job) newMLPs(rank, ranks, slices int) (*mlps, error) {
 }
 
 // addLayer adds a norm and an MLP, of which all ranks make the whole weights.
-func (m *mlps) addLayer(seed uint64, layer, rank, ranks int, cut layers.Slices, o nn.Options) error {
+func (m *mlps) addLayer(seed uint64, layer, rank, ranks int, cut collective.Slices, o nn.Options) error {
 	prefix := fmt.Sprintf("layers.%d.", layer)
 	if err := m.addNorm(prefix+"norm.weight", o); err != nil {
 		return err
@@ -121,7 +122,7 @@ func (m *mlps) addNorm(name string, o nn.Options) error {
 
 // step trains on a batch. Gradients of what is on every rank are the same everywhere.
 // Scales are not recorded, since they have the names of slices: outputs depend on them.
-func (m *mlps) step(rank *layers.Rank, r *twin.Recorder, s train.Shard) error {
+func (m *mlps) step(rank *collective.Rank, r *twin.Recorder, s train.Shard) error {
 	nn.ZeroGrad(m.params)
 	record := func(name string, values []float32) {
 		if m.whole && strings.Contains(name, ".slice.") {
@@ -150,7 +151,7 @@ func (m *mlps) step(rank *layers.Rank, r *twin.Recorder, s train.Shard) error {
 
 // backward goes on from the residual stream, and moves the weights.
 func (m *mlps) backward(
-	rank *layers.Rank, x []float32, s train.Shard, record func(string, []float32),
+	rank *collective.Rank, x []float32, s train.Shard, record func(string, []float32),
 ) error {
 	ctx, rows := rank.Context(), len(s.Tokens)
 	last := m.norms[len(m.layers)]

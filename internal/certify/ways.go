@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/octavo-fp8/octavo/internal/cpu"
+	"github.com/octavo-fp8/octavo/parallel/collective"
 	"github.com/octavo-fp8/octavo/parallel/layers"
 	"github.com/octavo-fp8/octavo/parallel/twin"
 )
@@ -32,7 +33,7 @@ func Varied() []string {
 // ways returns all, by what is varied.
 func (j *job) ways() (all []way) {
 	one := named{"1 replica", j.replicas(1, 1)}
-	tree := named{"1 rank, a tree", j.ranks(1, layers.OrderTree)}
+	tree := named{"1 rank, a tree", j.ranks(1, collective.OrderTree)}
 	slices := named{"1 rank, 8 slices", j.tensorParallel(1, sequences, false)}
 	wholes := named{"8 slices", j.tensorParallel(1, sequences, true)}
 	single := named{"1 at once", j.micro(1, true)}
@@ -51,13 +52,13 @@ func (j *job) ways() (all []way) {
 	}
 	for _, n := range []int{1, 2, 4, 8} {
 		to := fmt.Sprintf("%s, in order", count(n, "rank"))
-		add("ranks", to, true, one, j.ranks(n, layers.OrderRank))
+		add("ranks", to, true, one, j.ranks(n, collective.OrderRank))
 	}
 	for _, n := range []int{2, 4, 8} {
-		add("ranks", fmt.Sprintf("%d ranks, a tree", n), true, tree, j.ranks(n, layers.OrderTree))
+		add("ranks", fmt.Sprintf("%d ranks, a tree", n), true, tree, j.ranks(n, collective.OrderTree))
 	}
 	for stage := range 4 {
-		o := layers.ZeroOptions{Stage: stage, Gradients: layers.Exchange{Order: layers.OrderScatter}}
+		o := layers.ZeroOptions{Stage: stage, Gradients: collective.Exchange{Order: collective.OrderScatter}}
 		add("zero", fmt.Sprintf("8 ranks, stage %d", stage), true, one, j.zero(o))
 	}
 	for _, n := range []int{2, 4, 8} {
@@ -71,7 +72,7 @@ func (j *job) ways() (all []way) {
 	for _, n := range []int{2, 8} {
 		add("micro-batches", fmt.Sprintf("of %d sequences", n), false, adding, j.micro(n, false))
 	}
-	add("order", "1 rank, a tree", false, one, j.ranks(1, layers.OrderTree))
+	add("order", "1 rank, a tree", false, one, j.ranks(1, collective.OrderTree))
 	for _, n := range []int{2, 4} {
 		to := fmt.Sprintf("%d ranks, %d slices", n, n)
 		add("slices", to, false, wholes, j.tensorParallel(n, n, true))

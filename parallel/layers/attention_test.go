@@ -8,14 +8,15 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/octavo-fp8/octavo/nn"
+	"github.com/octavo-fp8/octavo/parallel/collective"
 )
 
 const attBatch, attSeq, attDim = 2, 5, 24
 
 // sliced is a layer of which ranks have slices.
 type sliced interface {
-	Forward(r *Rank, y, x []float32, batch, seq int) error
-	Backward(r *Rank, dx, dy []float32) error
+	Forward(r *collective.Rank, y, x []float32, batch, seq int) error
+	Backward(r *collective.Rank, dx, dy []float32) error
 	cuts() []cut
 }
 
@@ -31,7 +32,7 @@ func runSliced(
 ) (got ofLayer) {
 	t.Helper()
 	layers, results := make([]sliced, ranks), make([]ofLayer, ranks)
-	_, err := Run(t.Context(), ranks, func(r *Rank) error {
+	_, err := collective.Run(t.Context(), ranks, func(r *collective.Rank) error {
 		shared := new(nn.Shared)
 		l, err := newLayer(r.ID(), shared)
 		if err != nil {
@@ -94,11 +95,11 @@ func wholeLayer(t *testing.T, shared *nn.Shared, l interface {
 // compareSliced: one slice has the bits of the whole layer, and four have the same on 1, 2 and
 // 4 ranks and others than one, which in FP32 are near.
 func compareSliced(t *testing.T, what string, whole []*nn.Param, want ofLayer, near bool,
-	newLayer func(rank, ranks int, s Slices, shared *nn.Shared) (sliced, error),
+	newLayer func(rank, ranks int, s collective.Slices, shared *nn.Shared) (sliced, error),
 ) {
 	t.Helper()
 	run := func(ranks, slices int) ofLayer {
-		s := Slices{Count: slices, Exchange: Exchange{Order: OrderTree}}
+		s := collective.Slices{Count: slices, Exchange: collective.Exchange{Order: collective.OrderTree}}
 		return runSliced(t, ranks, whole, func(rank int, shared *nn.Shared) (sliced, error) {
 			return newLayer(rank, ranks, s, shared)
 		})
@@ -133,7 +134,7 @@ func TestAttention(t *testing.T) {
 		fill(a.Params())
 		want := wholeLayer(t, o.Shared, a)
 		compareSliced(t, "attention in "+what, a.Params(), want, what == "FP32",
-			func(rank, ranks int, s Slices, shared *nn.Shared) (sliced, error) {
+			func(rank, ranks int, s collective.Slices, shared *nn.Shared) (sliced, error) {
 				o := o
 				o.Shared = shared
 				return newAttention(rank, ranks, "attention.", c, s, o)
@@ -152,10 +153,22 @@ func TestMLA(t *testing.T) {
 		fill(a.Params())
 		want := wholeLayer(t, o.Shared, a)
 		compareSliced(t, "MLA in "+what, a.Params(), want, what == "FP32",
-			func(rank, ranks int, s Slices, shared *nn.Shared) (sliced, error) {
+			func(rank, ranks int, s collective.Slices, shared *nn.Shared) (sliced, error) {
 				o := o
 				o.Shared = shared
 				return newMLA(rank, ranks, "attention.", c, s, o)
 			})
 	}
+}
+
+// sumGradients gives all slices the sums of the gradients of what they have in common.
+func (a *mla) sumGradients(r *collective.Rank) error {
+	for _, copies := range a.copies() {
+		x := a.Slices.Exchange
+		x.Name = newCut(copies[0], 0, 0).Of + ".gradient"
+		if err := sumCopies(r, a.Slices.Count, x, copies); err != nil {
+			return err
+		}
+	}
+	return nil
 }

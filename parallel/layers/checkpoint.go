@@ -10,6 +10,7 @@ import (
 	"github.com/octavo-fp8/octavo/internal/sentinel"
 	"github.com/octavo-fp8/octavo/nn"
 	"github.com/octavo-fp8/octavo/optim"
+	"github.com/octavo-fp8/octavo/parallel/collective"
 	"github.com/octavo-fp8/octavo/scaling"
 	"github.com/octavo-fp8/octavo/train"
 )
@@ -100,25 +101,21 @@ func joined(all []*nn.Scaling, stem func(string) string) (sum nn.ScalingState) {
 			sum.Histories.Histories = map[string]scaling.HistoryState{}
 		}
 		sum.Backwards = max(sum.Backwards, state.Backwards)
-		rename(sum.Histories.Histories, state.Histories.Histories, stem)
+		sum.Histories.Histories = renamed(sum.Histories.Histories, state.Histories.Histories, stem)
 		sum.Smoothers = renamed(sum.Smoothers, state.Smoothers, stem)
 		sum.Routers = renamed(sum.Routers, state.Routers, stem)
 	}
 	return sum
 }
 
-func rename[T any](dst, src map[string]T, stem func(string) string) {
+// renamed adds those of src to dst by other names, which is nil as long as it has nothing.
+func renamed[T any](dst, src map[string]T, stem func(string) string) map[string]T {
 	for name, v := range src {
+		if dst == nil {
+			dst = map[string]T{}
+		}
 		dst[stem(name)] = v
 	}
-}
-
-// renamed is rename to a map that is nil as long as it has nothing.
-func renamed[T any](dst, src map[string]T, stem func(string) string) map[string]T {
-	if dst == nil && len(src) > 0 {
-		dst = map[string]T{}
-	}
-	rename(dst, src, stem)
 	return dst
 }
 
@@ -153,7 +150,7 @@ func sameName(name string) string { return name }
 // The checkpoint is that of the model and one optimizer: Restore reads it by any number
 // of ranks and with any stage, and [train.Checkpoint.Restore] by one.
 //
-// It is an error, [ErrInput], if there are not as many snapshots, or if ranks remember
+// It is an error, [collective.ErrInput], if there are not as many snapshots, or if ranks remember
 // what a checkpoint does not have: amaxes of a step before (AmaxStepBehind, AmaxLate) or
 // scales of their own (AmaxNever). It is [train.ErrInput] if moments are in blocks of
 // which two ranks have parts: [ZeroOptions.Rows] prevents that in matrices, not in
@@ -163,9 +160,9 @@ func (z *Zero[M]) Take(position train.Position, snapshots ...*train.Snapshot) er
 	case z.o.Amax != AmaxOnTime:
 		return inputError("ZeroOptions.Amax is %v: "+
 			"a checkpoint has the scales of ranks that exchange amaxes on time", z.o.Amax)
-	case z.o.Gradients.Amax == AmaxLate:
+	case z.o.Gradients.Amax == collective.AmaxLate:
 		return inputError("ZeroOptions.Gradients.Amax is %v: "+
-			"a checkpoint does not have the amaxes of the step before", AmaxLate)
+			"a checkpoint does not have the amaxes of the step before", collective.AmaxLate)
 	}
 	return takeRanks(position, z.states(), snapshots)
 }
@@ -177,10 +174,10 @@ func (z *Zero[M]) states() (all []rankState) {
 			whole: train.WholeOf(r.model), optimizer: r.optimizer,
 			scales: []*nn.Scaling{r.model.Shared().Scaling()},
 		}
-		for i, p := range r.shards {
-			piece := train.Piece{Param: p, At: r.cuts[i][id]}
+		for _, p := range r.params {
+			piece := train.Piece{Param: p.moved, At: p.first}
 			if z.o.Stage == 0 {
-				piece.At, piece.Save = 0, train.Part{Rank: id, Ranks: len(z.ranks)}
+				piece.Save = train.Part{Rank: id, Ranks: len(z.ranks)}
 			}
 			s.pieces = append(s.pieces, piece)
 		}
@@ -198,8 +195,10 @@ func (z *Zero[M]) states() (all []rankState) {
 // others ranks may be of different runs: they can be restored again, but not go on.
 func (z *Zero[M]) Restore(ctx context.Context, c *train.Checkpoint) error {
 	for _, r := range z.ranks {
-		clear(r.memories)
 		r.merged = nil
+		for _, p := range r.params {
+			p.memory = collective.AmaxMemory{}
+		}
 	}
 	if err := restoreRanks(ctx, c, z.states(), sameName); err != nil {
 		return err
@@ -228,7 +227,7 @@ func (z *Zero[M]) Restore(ctx context.Context, c *train.Checkpoint) error {
 // micro-batches. With one slice it is that of the nn.Llama and one optimizer, which
 // [train.Checkpoint.Restore] reads.
 //
-// It is an error, [ErrInput], if there are not as many snapshots, without optimizers,
+// It is an error, [collective.ErrInput], if there are not as many snapshots, without optimizers,
 // between Gradients and Move, or if amaxes are late, which a checkpoint does not have. It
 // is [train.ErrInput] if moments are in blocks of which two ranks have parts. Snapshots of
 // ranks before the one that the error names are then of this step.
@@ -238,9 +237,9 @@ func (m *Llama) Take(position train.Position, snapshots ...*train.Snapshot) erro
 		return inputError("Take without optimizers")
 	case m.ready:
 		return inputError("Take between Gradients and Move: a checkpoint has no gradients")
-	case m.layout.Exchanges[shardGradients].Amax == AmaxLate:
+	case m.layout.Exchanges[shardGradients].Amax == collective.AmaxLate:
 		return inputError("Layout.Exchanges[%q].Amax is %v: "+
-			"a checkpoint does not have the amaxes of the step before", shardGradients, AmaxLate)
+			"a checkpoint does not have the amaxes of the step before", shardGradients, collective.AmaxLate)
 	}
 	ranks := m.states()
 	whole := m.whole
@@ -269,7 +268,7 @@ func (m *Llama) Restore(ctx context.Context, c *train.Checkpoint) error {
 	}
 	for _, p := range m.parts {
 		for _, q := range p.params {
-			q.memory = AmaxMemory{}
+			q.memory = collective.AmaxMemory{}
 		}
 	}
 	m.pass, m.ready, m.gathered = c.Scaling.Backwards, false, false

@@ -52,16 +52,5 @@ func (c cut) each(whole *nn.Param, f func(at, n, row int)) error {
 	return nil
 }
 
-// loadCuts takes the values of a layer's slices from the parameters of a whole one: cuts are
-// those of one slice after the other, each in the order of whole.
-func loadCuts(cuts []cut, whole []*nn.Param) error {
-	for i, c := range cuts {
-		if err := c.Load(whole[i%len(whole)]); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // at returns where the cut is.
 func (c cut) at() [3]any { return [3]any{c.Of, c.Row, c.Col} }

@@ -1,6 +1,10 @@
 package layers
 
-import "context"
+import (
+	"context"
+
+	"github.com/octavo-fp8/octavo/parallel/collective"
+)
 
 // Routes say to which experts the tokens of a rank go: TopK each, different ones, in the
 // order in which their results are added, with weights.
@@ -27,12 +31,12 @@ type Experts struct {
 
 	// Dispatch and Combine are how rows of Cols go there and back: their Wire, Cols, Name
 	// and Reporter. A message is all rows from one rank to another.
-	Dispatch, Combine Exchange
+	Dispatch, Combine collective.Exchange
 
 	// CombineGradient and DispatchGradient are how gradients go the way back: of results, a
 	// row for each rank that a token was sent to, and then of tokens, as many rows as there
 	// were results. Cols 0 are those of Dispatch. The zero values send FP32.
-	CombineGradient, DispatchGradient Exchange
+	CombineGradient, DispatchGradient collective.Exchange
 
 	// SumAtSource has a rank add the weighted results of its experts for a token, in FP32,
 	// and send back one row, as DeepEP does in its normal mode; rows are added in the order
@@ -48,7 +52,7 @@ type Experts struct {
 	Apart bool
 }
 
-// Check returns an error, [ErrInput], that names the first option that is out of range.
+// Check returns an error, [collective.ErrInput], that names the first option that is out of range.
 func (e *Experts) Check() error {
 	for _, err := range []error{
 		e.Dispatch.Check(), e.Combine.Check(), e.CombineGradient.Check(), e.DispatchGradient.Check(),
@@ -61,7 +65,7 @@ func (e *Experts) Check() error {
 		return inputError("%d experts for rows of %d, which send back %d: want at least 1, and the same number",
 			e.Count, e.Dispatch.Cols, e.Combine.Cols)
 	}
-	for _, x := range []*Exchange{&e.CombineGradient, &e.DispatchGradient} {
+	for _, x := range []*collective.Exchange{&e.CombineGradient, &e.DispatchGradient} {
 		if x.Cols != 0 && x.Cols != e.Dispatch.Cols {
 			return inputError("%q: gradients of rows of %d have %d columns: want 0, or the same number",
 				x.Name, e.Dispatch.Cols, x.Cols)
@@ -95,12 +99,12 @@ func (e *Experts) checkRoutes(rank int, x []float32, routes Routes) error {
 	return nil
 }
 
-// Experts sends the rank's tokens x, [tokens, Cols], to experts, and writes the weighted
+// Send sends the rank's tokens x, [tokens, Cols], to experts, and writes the weighted
 // sums of their results to y. apply is called for each expert of the rank that has rows,
 // in ascending order, with those of all ranks in the order of ranks and tokens, or with
-// [Experts.Apart] once for each rank. Rank.sendTokens is for those who need gradients.
-func (r *Rank) Experts(e Experts, y, x []float32, routes Routes, apply ApplyExpert) error {
-	sent, err := r.sendTokens(e, x, routes)
+// [Experts.Apart] once for each rank. sendTokens is for those who need gradients.
+func (e Experts) Send(r *collective.Rank, y, x []float32, routes Routes, apply ApplyExpert) error {
+	sent, err := sendTokens(r, e, x, routes)
 	if err != nil {
 		return err
 	}
@@ -139,32 +143,14 @@ func newAsked(e *Experts, ranks int, routes Routes) [][]asked {
 
 // askExperts tells all ranks what tokens want of them, and returns what is wanted of r:
 // eight bytes for each expert of a token.
-func (r *Rank) askExperts(e *Experts, mine [][]asked) ([][]asked, error) {
-	about := subject{"routes", e.Dispatch.Name, 0, 0}
-	all := make([][]asked, len(mine))
-	for j, list := range mine {
-		if j == r.id {
-			all[j] = list
-			continue
-		}
+func askExperts(r *collective.Rank, e *Experts, mine [][]asked) ([][]asked, error) {
+	about := collective.Subject{What: "routes", Name: e.Dispatch.Name}
+	return collective.Swap(r, about, about.What, func(list []asked) (bytes int64) {
 		for _, a := range list {
-			r.world.traffic.count(r.members[r.id], about.what, 8*int64(len(a.experts)))
+			bytes += 8 * int64(len(a.experts))
 		}
-		if err := r.send(j, letter{subject: about, asked: list}); err != nil {
-			return nil, err
-		}
-	}
-	for i := range all {
-		if i == r.id {
-			continue
-		}
-		l, err := r.receive(i, about)
-		if err != nil {
-			return nil, err
-		}
-		all[i] = l.asked
-	}
-	return all, nil
+		return bytes
+	}, mine)
 }
 
 // rowsBack returns how many rows come back for what is asked.
@@ -179,18 +165,18 @@ func (e *Experts) rowsBack(list []asked) int {
 	return n
 }
 
-// Forward does on as many ranks as there are slices of tokens what [Rank.Experts] does, and
+// Forward does on as many ranks as there are slices of tokens what [Experts.Send] does, and
 // returns the results of each rank.
 func (e Experts) Forward(
 	ctx context.Context, x [][]float32, routes []Routes, apply ApplyExpert,
-) ([][]float32, Traffic, error) {
+) ([][]float32, collective.Traffic, error) {
 	if len(x) != len(routes) {
 		return nil, nil, inputError("tokens of %d ranks and routes of %d", len(x), len(routes))
 	}
 	y := make([][]float32, len(x))
-	traffic, err := Run(ctx, len(x), func(r *Rank) error {
+	traffic, err := collective.Run(ctx, len(x), func(r *collective.Rank) error {
 		y[r.ID()] = make([]float32, len(x[r.ID()]))
-		return r.Experts(e, y[r.ID()], x[r.ID()], routes[r.ID()], apply)
+		return e.Send(r, y[r.ID()], x[r.ID()], routes[r.ID()], apply)
 	})
 	return y, traffic, err
 }

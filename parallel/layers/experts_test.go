@@ -7,18 +7,19 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/octavo-fp8/octavo/internal/random"
+	"github.com/octavo-fp8/octavo/parallel/collective"
 	"github.com/octavo-fp8/octavo/scaling"
 	"github.com/octavo-fp8/octavo/tensor"
 )
 
 // through is one row sent in a format.
-func through(t *testing.T, w Wire, row []float32) []float32 {
+func through(t *testing.T, w collective.Wire, row []float32) []float32 {
 	t.Helper()
 	back := make([]float32, len(row))
-	switch w.Type {
-	case FP32:
+	switch w.String() {
+	case "fp32":
 		copy(back, row)
-	case BF16:
+	case "bf16":
 		for i, v := range row {
 			back[i] = toBF16(v)
 		}
@@ -48,8 +49,8 @@ func TestExperts(t *testing.T) {
 			for _, atSource := range []bool{false, true} {
 				e := Experts{
 					Count: experts, SumAtSource: atSource,
-					Dispatch: Exchange{Name: "dispatch", Cols: cols, Wire: wire(t, formats[0])},
-					Combine:  Exchange{Name: "combine", Cols: cols, Wire: wire(t, formats[1])},
+					Dispatch: collective.Exchange{Name: "dispatch", Cols: cols, Wire: wire(t, formats[0])},
+					Combine:  collective.Exchange{Name: "combine", Cols: cols, Wire: wire(t, formats[1])},
 				}
 				var x [][]float32
 				var routes []Routes
@@ -114,9 +115,9 @@ func TestExperts(t *testing.T) {
 }
 
 func TestExpertsRefusals(t *testing.T) {
-	e := Experts{Count: 4, Dispatch: Exchange{Cols: 2}, Combine: Exchange{Cols: 2}}
+	e := Experts{Count: 4, Dispatch: collective.Exchange{Cols: 2}, Combine: collective.Exchange{Cols: 2}}
 	_, _, err := e.Forward(t.Context(), [][]float32{{1, 2}}, []Routes{{1, []int{4}, []float32{1}}}, nil)
 	require.EqualError(t, err, "rank 0: world: rank 0: token 0 goes to expert 4: there are 4")
 	e.Combine.Cols = 3
-	require.ErrorIs(t, e.Check(), ErrInput)
+	require.ErrorIs(t, e.Check(), collective.ErrInput)
 }

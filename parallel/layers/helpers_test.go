@@ -8,6 +8,7 @@ import (
 
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/internal/random"
+	"github.com/octavo-fp8/octavo/parallel/collective"
 )
 
 // randoms returns n numbers of a stream that range over some powers of two, zeros among
@@ -47,9 +48,9 @@ func requireSame(t *testing.T, want, got []float32, what ...any) {
 	require.Equal(t, bitsOf(want), bitsOf(got), what...)
 }
 
-func wire(t *testing.T, name string) Wire {
+func wire(t *testing.T, name string) collective.Wire {
 	t.Helper()
-	w, err := ParseWire(name)
+	w, err := collective.ParseWire(name)
 	require.NoError(t, err)
 	return w
 }

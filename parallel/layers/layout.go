@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/octavo-fp8/octavo/nn"
-	"github.com/octavo-fp8/octavo/train"
+	"github.com/octavo-fp8/octavo/parallel/collective"
 )
 
 // Layout says how a [Llama] is cut. The zero Layout is one rank.
@@ -27,16 +27,22 @@ type Layout struct {
 	Data     int // ranks that share shards of a batch out; 0: 1
 	Tensor   int // ranks that share slices of layers out; 0: 1
 	Pipeline int // ranks that share layers out; 0: 1
-	Chunks   int // stages of each of these, interleaved as [PipelineSchedule] says; 0: 1
+	Chunks   int // stages of each of these, interleaved as Megatron-LM does (arXiv 2104.04473); 0: 1
 	Expert   int // consecutive ranks of Data that share experts out; 0: 1
 
-	Shards   int  // of a batch, whose gradients are summed as [Slices] are; 0: Data
+	Shards   int  // of a batch, whose gradients are summed as [collective.Slices] are; 0: Data
 	Micro    int  // micro-batches of a shard; 0: 1
 	Slices   int  // of heads, channels and the vocabulary; 0: Tensor
 	Align    int  // what slices of the channels of MLPs and experts begin at multiples of; 0: 1
 	Sequence bool // norms are sequence parallel: each rank normalizes rows of its own
 
-	Schedule    PipelineSchedule
+	// AllForward has stages run all micro-batches forward and then all backward (GPipe, arXiv
+	// 1811.06965). Otherwise a stage runs one more forward than there are stages from here on,
+	// and then one backward for each forward (PipeDream-Flush, arXiv 2006.09503). Where ranks
+	// have several stages each then runs as many micro-batches as there are ranks, which must
+	// divide their number, and then the next stage does.
+	AllForward bool
+
 	SumAtSource bool // of experts' results: see [Experts]
 
 	// Zero is the stage of ZeRO, over shards: see [ZeroOptions]. In stage 3 a rank has the
@@ -44,12 +50,12 @@ type Layout struct {
 	// head: they are gathered for each pass of a micro-batch through it, also for one that is
 	// computed again, and released after it.
 	Zero     int
-	Division train.Division // of the gradients' sum; not [train.DivideAuto]
+	Division collective.Division // of the gradients' sum; not [collective.DivideAuto]
 
 	// Exchanges are how values are exchanged, by the names of [ExchangeNames]; Name and Cols
 	// are those of the tensor. What is absent is sent in FP32 and summed in the order of
 	// slices or shards.
-	Exchanges map[string]Exchange
+	Exchanges map[string]collective.Exchange
 }
 
 // Names of exchanges of a [Layout]: see [ExchangeNames].
@@ -118,7 +124,7 @@ func (l Layout) Twin() Layout {
 	return l
 }
 
-// Check returns an error, [ErrInput], that names the first number that is out of range or does
+// Check returns an error, [collective.ErrInput], that names the first number that is out of range or does
 // not divide another.
 func (l Layout) Check() error {
 	l = l.withDefaults()
@@ -141,19 +147,16 @@ func (l Layout) Check() error {
 		return inputError("Layout.Data is %d: it must divide Shards = %d", l.Data, l.Shards)
 	case l.Slices%l.Tensor != 0:
 		return inputError("Layout.Tensor is %d: it must divide Slices = %d", l.Tensor, l.Slices)
-	case !(&pipeline{Micro: l.Micro, Schedule: l.Schedule}).interleaves(l.Pipeline, l.Chunks):
+	case !(&pipeline{Micro: l.Micro, AllForward: l.AllForward}).interleaves(l.Pipeline, l.Chunks):
 		return inputError("Layout.Micro is %d: with Chunks = %d it must be a multiple of Pipeline = %d",
 			l.Micro, l.Chunks, l.Pipeline)
 	case l.Zero < 0 || l.Zero > 3:
 		return inputError("Layout.Zero is %d: want 0 to 3", l.Zero)
-	case l.Zero == 0 && l.Exchanges[gatheredWeights].Wire != Wire{}:
+	case l.Zero == 0 && l.Exchanges[gatheredWeights].Wire != collective.Wire{}:
 		return inputError("Layout.Exchanges[%q] is %v: stage 0 of ZeRO sends no weights",
 			gatheredWeights, l.Exchanges[gatheredWeights].Wire)
-	case l.Division > train.DivideRoot:
+	case l.Division > collective.DivideRoot:
 		return inputError("Layout.Division is %v: want post, pre or root", l.Division)
-	}
-	if err := pipelineSchedules.Check(l.Schedule); err != nil {
-		return err
 	}
 	return l.checkExchanges()
 }
@@ -165,11 +168,11 @@ func (l Layout) checkExchanges() error {
 		case !slices.Contains(ExchangeNames(), name):
 			return inputError("Layout.Exchanges has %q: want some of %s",
 				name, strings.Join(ExchangeNames(), ", "))
-		case x.Amax == AmaxLate && name != shardGradients:
+		case x.Amax == collective.AmaxLate && name != shardGradients:
 			return inputError("Layout.Exchanges[%q].Amax is late: only that of %q may be",
 				name, shardGradients)
-		case x.Amax == AmaxLate:
-			x.Memory = new(AmaxMemory) // each rank and parameter gets its own
+		case x.Amax == collective.AmaxLate:
+			x.Memory = new(collective.AmaxMemory) // each rank and parameter gets its own
 		}
 		if x.Name = name; x.Check() != nil {
 			return x.Check()
@@ -215,15 +218,15 @@ func (l Layout) checkBatch(tokens, targets []int32, batch, seq int) error {
 }
 
 // exchange returns the one of a name.
-func (l *Layout) exchange(name string) Exchange {
+func (l *Layout) exchange(name string) collective.Exchange {
 	x := l.Exchanges[name]
 	x.Name, x.Cols = name, 0
 	return x
 }
 
 // sums returns slices that are summed by the exchange of a name.
-func (l *Layout) sums(name string) Slices {
-	return Slices{Exchange: l.exchange(name), Count: l.Slices}
+func (l *Layout) sums(name string) collective.Slices {
+	return collective.Slices{Exchange: l.exchange(name), Count: l.Slices}
 }
 
 // seat is where a rank is.

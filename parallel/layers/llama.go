@@ -3,12 +3,11 @@ package layers
 import (
 	"cmp"
 	"context"
-	"math"
 	"slices"
 
-	"github.com/octavo-fp8/octavo/internal/sentinel"
 	"github.com/octavo-fp8/octavo/nn"
 	"github.com/octavo-fp8/octavo/optim"
+	"github.com/octavo-fp8/octavo/parallel/collective"
 	"github.com/octavo-fp8/octavo/train"
 )
 
@@ -25,10 +24,11 @@ type Llama struct {
 	cfg     nn.Config
 	parts   []*llamaPart // by rank
 	optims  []*optim.AdamW
-	order   []normTerm
+	order   []movedPart
+	norms   []normTerm // of order
 	wholes  []nn.Shape
 	whole   train.Whole // of a checkpoint
-	traffic Traffic
+	traffic collective.Traffic
 
 	pass     uint64 // number of the next backward pass
 	norm     float64
@@ -36,8 +36,9 @@ type Llama struct {
 	ready    bool // there are gradients to move by
 }
 
-// normTerm is a part of the gradients of all, at the rank that adds its squares up.
-type normTerm struct {
+// movedPart is a part of a parameter of the model, at the rank that adds the squares of its
+// gradients up.
+type movedPart struct {
 	rank   int
 	q      *partParam // of that rank
 	whole  int        // its parameter's place in the model
@@ -46,7 +47,7 @@ type normTerm struct {
 
 // NewLlama cuts a model. It copies the weights and leaves the model as it is. Optimizer makes
 // an [optim.AdamW] for each rank, all with the same options; with nil there is no
-// [Llama.Move]. The error is [ErrInput], with the first number that does not divide another.
+// [Llama.Move]. The error is [collective.ErrInput], with the first number that does not divide another.
 func NewLlama(model *nn.Llama, l Layout, optimizer func() *optim.AdamW) (*Llama, error) {
 	if err := l.Check(); err != nil {
 		return nil, err
@@ -59,7 +60,6 @@ func NewLlama(model *nn.Llama, l Layout, optimizer func() *optim.AdamW) (*Llama,
 		return nil, err
 	}
 	m.wholes = slices.Collect(m.cfg.Shapes())
-	m.traffic = newTraffic(m.layout.Ranks())
 	rotated := m.cfg.Dim / m.cfg.Heads
 	if m.cfg.MLA != nil {
 		rotated = m.cfg.MLA.RoPE
@@ -84,6 +84,13 @@ func NewLlama(model *nn.Llama, l Layout, optimizer func() *optim.AdamW) (*Llama,
 		m.optims = append(m.optims, o)
 	}
 	m.order = m.normOrder()
+	for _, t := range m.order {
+		if t.lo < t.hi {
+			m.norms = append(m.norms, normTerm{t.rank, t.q.Name, func() []float32 {
+				return t.q.moved.Grad[t.lo-t.q.first : t.hi-t.q.first]
+			}})
+		}
+	}
 	m.whole.Model = m.layout.describe(model.Describe())
 	m.addPieces()
 	return m, m.load(model)
@@ -91,10 +98,7 @@ func NewLlama(model *nn.Llama, l Layout, optimizer func() *optim.AdamW) (*Llama,
 
 // load gives ranks their weights.
 func (m *Llama) load(model *nn.Llama) error {
-	byName := map[string]*nn.Param{}
-	for _, p := range model.Params() {
-		byName[p.Name] = p
-	}
+	byName := byName(model)
 	for _, p := range m.parts {
 		for _, q := range p.all() {
 			if err := q.Load(byName[q.Of]); err != nil {
@@ -113,7 +117,7 @@ func (m *Llama) load(model *nn.Llama) error {
 
 // normOrder returns every gradient once, in the order of the model's parameters, of their
 // slices and of their elements.
-func (m *Llama) normOrder() (terms []normTerm) {
+func (m *Llama) normOrder() (terms []movedPart) {
 	place := map[string]int{}
 	for i, s := range m.wholes {
 		place[s.Name] = i
@@ -123,7 +127,7 @@ func (m *Llama) normOrder() (terms []normTerm) {
 		row, col int
 	}
 	seen := map[key]bool{}
-	shards := Slices{Count: m.layout.Shards}
+	shards := collective.Slices{Count: m.layout.Shards}
 	for rank, p := range m.parts {
 		for i, q := range p.params {
 			k := key{q.Of, q.Row, q.Col}
@@ -132,17 +136,19 @@ func (m *Llama) normOrder() (terms []normTerm) {
 			}
 			seen[k] = true
 			if m.layout.Zero == 0 {
-				terms = append(terms, normTerm{rank, q, place[q.Of], 0, q.Rows * q.Cols})
+				terms = append(terms, movedPart{rank, q, place[q.Of], 0, q.Rows * q.Cols})
 				continue
 			}
-			for shard, host := range shards.hosts(len(q.members)) {
-				owner := q.members[host]
-				lo, hi := q.cuts[shard], q.cuts[shard+1]
-				terms = append(terms, normTerm{owner, m.parts[owner].params[i], place[q.Of], lo, hi})
+			for id, owner := range q.members {
+				first, end := shards.Of(id, len(q.members))
+				for shard := first; shard < end; shard++ {
+					lo, hi := q.cuts[shard], q.cuts[shard+1]
+					terms = append(terms, movedPart{owner, m.parts[owner].params[i], place[q.Of], lo, hi})
+				}
 			}
 		}
 	}
-	slices.SortStableFunc(terms, func(a, b normTerm) int {
+	slices.SortStableFunc(terms, func(a, b movedPart) int {
 		return cmp.Or(cmp.Compare(a.whole, b.whole),
 			cmp.Compare(a.q.Row, b.q.Row), cmp.Compare(a.q.Col, b.q.Col))
 	})
@@ -158,16 +164,8 @@ func (m *Llama) Shared(rank int) (all, experts *nn.Shared) {
 	return &m.parts[rank].shared, &m.parts[rank].experts
 }
 
-// Optimizer returns that of a rank, which has the moments of its parts, or nil without any.
-func (m *Llama) Optimizer(rank int) *optim.AdamW {
-	if m.optims == nil {
-		return nil
-	}
-	return m.optims[rank]
-}
-
 // Traffic returns what has been sent so far.
-func (m *Llama) Traffic() Traffic { return m.traffic }
+func (m *Llama) Traffic() collective.Traffic { return m.traffic }
 
 // Gradients computes the mean loss of a batch of sequences of seq tokens, the gradient of it,
 // and that gradient's norm. Sequences are cut in shards and these in micro-batches, in
@@ -182,12 +180,12 @@ func (m *Llama) Gradients(
 	}
 	m.ready = false
 	norms := make([]float64, m.layout.Ranks())
-	err = m.run(ctx, func(r *Rank) (err error) {
+	err = m.run(ctx, func(r *collective.Rank) (err error) {
 		p := m.parts[r.ID()]
 		if err := p.gradients(r, b, m.gathered); err != nil {
 			return err
 		}
-		norms[r.ID()], err = m.addNorm(r)
+		norms[r.ID()], err = addNorm(r, m.norms)
 		return err
 	})
 	if err != nil {
@@ -200,7 +198,7 @@ func (m *Llama) Gradients(
 
 // Evaluate returns the loss of a batch as Gradients does, and computes no gradients: scales,
 // routers and what Gradients has left for Move stay as they are. What ranks send for it is
-// traffic as well. The run cannot go on after an error but [ErrInput].
+// traffic as well. The run cannot go on after an error but [collective.ErrInput].
 func (m *Llama) Evaluate(
 	ctx context.Context, tokens, targets []int32, batch, seq int,
 ) (loss float32, err error) {
@@ -208,7 +206,7 @@ func (m *Llama) Evaluate(
 	if err != nil {
 		return 0, err
 	}
-	err = m.run(ctx, func(r *Rank) error { return m.parts[r.ID()].evaluate(r, b, m.gathered) })
+	err = m.run(ctx, func(r *collective.Rank) error { return m.parts[r.ID()].evaluate(r, b, m.gathered) })
 	if err != nil {
 		return 0, err
 	}
@@ -238,36 +236,10 @@ func (b *llamaBatch) loss() float32 {
 }
 
 // run calls f for all ranks and counts what they send.
-func (m *Llama) run(ctx context.Context, f func(r *Rank) error) error {
-	traffic, err := Run(ctx, m.layout.Ranks(), f)
-	if traffic != nil {
-		m.traffic.Add(traffic)
-	}
+func (m *Llama) run(ctx context.Context, f func(r *collective.Rank) error) error {
+	traffic, err := collective.Run(ctx, m.layout.Ranks(), f)
+	m.traffic.Add(traffic)
 	return err
-}
-
-// addNorm returns the norm of all gradients: the running sum goes from rank to rank, in the
-// order in which one rank adds.
-func (m *Llama) addNorm(r *Rank) (float64, error) {
-	var sum float64
-	last := m.order[0].rank
-	for i, t := range m.order {
-		if t.lo == t.hi {
-			continue
-		}
-		if err := r.passNumber(subject{"norm", t.q.Name, i, 1}, last, t.rank, &sum); err != nil {
-			return 0, err
-		}
-		if last = t.rank; last == r.id {
-			sum = addSquares(sum, t.q.moved.Grad[t.lo-t.q.first:t.hi-t.q.first])
-		}
-	}
-	for to := range r.Ranks() {
-		if err := r.passNumber(subject{"norm", "", to, 1}, last, to, &sum); err != nil {
-			return 0, err
-		}
-	}
-	return math.Sqrt(sum), nil
 }
 
 // Move moves the weights by the gradient of the last Gradients and the learning rate lr, and
@@ -279,19 +251,18 @@ func (m *Llama) Move(ctx context.Context, lr float64) error {
 		return inputError("Move without Gradients before it, or without optimizers")
 	}
 	m.ready = false
-	if math.IsNaN(m.norm) || math.IsInf(m.norm, 0) {
+	if isSkip(m.norm) {
 		for _, p := range m.parts {
 			p.shared.Scaling().DropStep()
 			p.experts.Scaling().DropStep()
 			for _, q := range p.params {
-				q.memory.drop()
+				q.memory.Drop()
 			}
 		}
-		return sentinel.Errorf(optim.ErrNonFinite,
-			"world: the gradient norm is %v: no rank has moved a weight", m.norm)
+		return skipped(m.norm)
 	}
 	m.gathered = false
-	return m.run(ctx, func(r *Rank) error {
+	return m.run(ctx, func(r *collective.Rank) error {
 		return m.parts[r.ID()].move(r, m.optims[r.ID()], lr, m.norm)
 	})
 }
@@ -309,10 +280,7 @@ func (m *Llama) Step(
 // Store writes the FP32 weights, and the gradients of the last Gradients, to a model of the
 // same configuration, such as that which was cut.
 func (m *Llama) Store(model *nn.Llama) error {
-	byName := map[string]*nn.Param{}
-	for _, p := range model.Params() {
-		byName[p.Name] = p
-	}
+	byName := byName(model)
 	for i := 0; i < len(m.order); {
 		first := m.order[i]
 		n := first.q.Rows * first.q.Cols
@@ -334,4 +302,12 @@ func (m *Llama) Store(model *nn.Llama) error {
 		}
 	}
 	return nil
+}
+
+func byName(model *nn.Llama) map[string]*nn.Param {
+	params := map[string]*nn.Param{}
+	for _, p := range model.Params() {
+		params[p.Name] = p
+	}
+	return params
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/octavo-fp8/octavo/nn"
 	"github.com/octavo-fp8/octavo/optim"
+	"github.com/octavo-fp8/octavo/parallel/collective"
 	"github.com/octavo-fp8/octavo/scaling"
 	"github.com/octavo-fp8/octavo/train"
 )
@@ -189,7 +190,7 @@ func TestLlamaCheckpointErrors(t *testing.T) {
 		"world: Take between Gradients and Move: a checkpoint has no gradients")
 	require.NoError(t, m.Move(t.Context(), 0.1))
 	late := l
-	late.Exchanges = map[string]Exchange{shardGradients: {Wire: wire(t, "e4m3-tensor"), Amax: AmaxLate}}
+	late.Exchanges = map[string]collective.Exchange{shardGradients: {Wire: wire(t, "e4m3-tensor"), Amax: collective.AmaxLate}}
 	require.EqualError(t, newLlama(t, denseModel(), late, 5, adamW).Take(train.Position{}, one),
 		`world: Layout.Exchanges["gradient"].Amax is late: a checkpoint does not have the amaxes of the step before`)
 	require.EqualError(t, newLlama(t, denseModel(), l, 5, nil).Take(train.Position{}, one),

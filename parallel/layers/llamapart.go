@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/octavo-fp8/octavo/nn"
+	"github.com/octavo-fp8/octavo/parallel/collective"
 	"github.com/octavo-fp8/octavo/train"
 )
 
@@ -63,23 +64,25 @@ func (b *llamaBatch) of(values []int32, shard, micro int) []int32 {
 
 // norm is an rmsNorm of all rows, or of those of slices.
 type norm interface {
-	Forward(r *Rank, y, x []float32) error
-	Backward(r *Rank, dx, dy []float32, whole int) error
+	Forward(r *collective.Rank, y, x []float32) error
+	Backward(r *collective.Rank, dx, dy []float32, whole int) error
 }
 
 // wholeNorm is that of all rows.
 type wholeNorm struct{ norm *nn.RMSNorm }
 
-func (n wholeNorm) Forward(r *Rank, y, x []float32) error { return n.norm.Forward(r.ctx, y, x) }
+func (n wholeNorm) Forward(r *collective.Rank, y, x []float32) error {
+	return n.norm.Forward(r.Context(), y, x)
+}
 
-func (n wholeNorm) Backward(r *Rank, dx, dy []float32, _ int) error {
-	return n.norm.Backward(r.ctx, dx, dy)
+func (n wholeNorm) Backward(r *collective.Rank, dx, dy []float32, _ int) error {
+	return n.norm.Backward(r.Context(), dx, dy)
 }
 
 // headsLayer is an attention or an mla.
 type headsLayer interface {
-	Forward(r *Rank, y, x []float32, batch, seq int) error
-	Backward(r *Rank, dx, dy []float32) error
+	Forward(r *collective.Rank, y, x []float32, batch, seq int) error
+	Backward(r *collective.Rank, dx, dy []float32) error
 	cuts() []cut
 }
 
@@ -126,7 +129,7 @@ func (p *llamaPart) rows() (all, lo, hi int) {
 	if !p.layout.Sequence {
 		return all, 0, all
 	}
-	s := Slices{Count: p.layout.Slices}
+	s := collective.Slices{Count: p.layout.Slices}
 	lo, hi = s.Tokens(all, p.seat.tensor, p.layout.Tensor)
 	return all, lo, hi
 }
@@ -238,7 +241,7 @@ func (p *llamaPart) lossForward(x []float32) error {
 		}
 		p.logits, p.dLogits = append(p.logits, make([]float32, n)), append(p.dLogits, make([]float32, n))
 	}
-	if err := p.head.Forward(p.tensor, p.logits, [][]float32{normed}, all); err != nil {
+	if err := p.head.Forward(p.tensor, p.logits, normed, all); err != nil {
 		return err
 	}
 	loss, err := p.loss.Forward(p.tensor, p.logits, p.batch.of(p.batch.targets, shard, p.micro))
@@ -291,7 +294,7 @@ func (p *llamaPart) lossBackward() ([]float32, error) {
 		clear(q.Grad)
 	}
 	dNormed := make([]float32, (hi-lo)*p.cfg.Dim)
-	if err := p.head.Backward(p.tensor, [][]float32{dNormed}, p.dLogits); err != nil {
+	if err := p.head.Backward(p.tensor, dNormed, p.dLogits); err != nil {
 		return nil, err
 	}
 	if err := p.sendTied(); err != nil {
@@ -317,7 +320,7 @@ func (b *llamaBlock) forward(p *llamaPart, x []float32) ([]float32, error) {
 	if err := b.attention.Forward(p.tensor, middle, normed, batch, seq); err != nil {
 		return nil, err
 	}
-	addTo(middle, x)
+	collective.AddTo(middle, x)
 	p.roundResidual(middle)
 	normed, y := make([]float32, len(normed)), make([]float32, len(x))
 	if err := b.mlpNorm.Forward(p.tensor, normed, middle); err != nil {
@@ -334,7 +337,7 @@ func (b *llamaBlock) forward(p *llamaPart, x []float32) ([]float32, error) {
 		}
 		copy(y, p.own(whole))
 	}
-	addTo(y, middle)
+	collective.AddTo(y, middle)
 	p.roundResidual(y)
 	return y, nil
 }
@@ -359,7 +362,7 @@ func (b *llamaBlock) backward(p *llamaPart, dy []float32) ([]float32, error) {
 	if err := b.mlpNorm.Backward(p.tensor, dMiddle, dNormed, len(whole)); err != nil {
 		return nil, err
 	}
-	addTo(dMiddle, dy)
+	collective.AddTo(dMiddle, dy)
 	p.roundResidual(dMiddle)
 	if whole, err = p.whole(dMiddle); err != nil {
 		return nil, err
@@ -371,7 +374,7 @@ func (b *llamaBlock) backward(p *llamaPart, dy []float32) ([]float32, error) {
 	if err := b.attentionNorm.Backward(p.tensor, dx, dNormed, len(whole)); err != nil {
 		return nil, err
 	}
-	addTo(dx, dMiddle)
+	collective.AddTo(dx, dMiddle)
 	p.roundResidual(dx)
 	return dx, nil
 }

@@ -3,14 +3,15 @@ package layers
 import (
 	"github.com/octavo-fp8/octavo/nn"
 	"github.com/octavo-fp8/octavo/optim"
+	"github.com/octavo-fp8/octavo/parallel/collective"
 )
 
 // groups are those that a rank is in.
-type groups struct{ tensor, pipeline, expert, data, sameExperts *Rank }
+type groups struct{ tensor, pipeline, expert, data, sameExperts *collective.Rank }
 
-func (p *llamaPart) newGroups(r *Rank) (g groups, err error) {
+func (p *llamaPart) newGroups(r *collective.Rank) (g groups, err error) {
 	for _, m := range []struct {
-		group   **Rank
+		group   **collective.Rank
 		members []int
 	}{
 		{&g.tensor, p.layout.tensorGroup(p.seat)}, {&g.pipeline, p.layout.pipelineGroup(p.seat)},
@@ -25,7 +26,7 @@ func (p *llamaPart) newGroups(r *Rank) (g groups, err error) {
 }
 
 // of returns the rank of those that share shards of a parameter out.
-func (g *groups) of(q *partParam) *Rank {
+func (g *groups) of(q *partParam) *collective.Rank {
 	if q.expert {
 		return g.sameExperts
 	}
@@ -34,7 +35,7 @@ func (g *groups) of(q *partParam) *Rank {
 
 // begin prepares the rank for passes over a batch, and gives layers the weights that
 // optimizers have moved, unless they have them.
-func (p *llamaPart) begin(r *Rank, b *llamaBatch, gathered bool) (err error) {
+func (p *llamaPart) begin(r *collective.Rank, b *llamaBatch, gathered bool) (err error) {
 	if p.groups, err = p.newGroups(r); err != nil {
 		return err
 	}
@@ -54,8 +55,8 @@ func (p *llamaPart) begin(r *Rank, b *llamaBatch, gathered bool) (err error) {
 
 // passes runs the micro-batches of a shard through the pipeline.
 func (p *llamaPart) passes(forwardOnly bool) error {
-	pipeline := pipeline{
-		Micro: p.layout.Micro, Schedule: p.layout.Schedule, ForwardOnly: forwardOnly,
+	how := pipeline{
+		Micro: p.layout.Micro, AllForward: p.layout.AllForward, ForwardOnly: forwardOnly,
 		Activations: p.named(stageActivations, stageActivations),
 		Gradients:   p.named(stageGradients, stageGradients),
 	}
@@ -63,11 +64,11 @@ func (p *llamaPart) passes(forwardOnly bool) error {
 	for _, c := range p.chunks {
 		stages = append(stages, c)
 	}
-	return p.pipeline.pipeline(pipeline, stages...)
+	return runPipeline(p.pipeline, how, stages...)
 }
 
 // evaluate computes the losses of a batch.
-func (p *llamaPart) evaluate(r *Rank, b *llamaBatch, gathered bool) error {
+func (p *llamaPart) evaluate(r *collective.Rank, b *llamaBatch, gathered bool) error {
 	if err := p.begin(r, b, gathered); err != nil {
 		return err
 	}
@@ -84,7 +85,7 @@ func (p *llamaPart) evaluate(r *Rank, b *llamaBatch, gathered bool) error {
 }
 
 // gradients computes what the optimizer moves by.
-func (p *llamaPart) gradients(r *Rank, b *llamaBatch, gathered bool) error {
+func (p *llamaPart) gradients(r *collective.Rank, b *llamaBatch, gathered bool) error {
 	if err := p.begin(r, b, gathered); err != nil {
 		return err
 	}
@@ -106,7 +107,8 @@ func (p *llamaPart) gradients(r *Rank, b *llamaBatch, gathered bool) error {
 		s.Scaling().SetPass(b.firstPass + uint64(len(b.losses)))
 	}
 	for _, q := range p.params {
-		if err := q.reduce(p.of(q), p.layout); err != nil {
+		x := q.exchange(p.layout.exchange(shardGradients), q.Param)
+		if err := q.reduce(p.of(q), x, p.layout.Zero, p.layout.Division, p.layout.Shards); err != nil {
 			return err
 		}
 	}
@@ -136,7 +138,7 @@ func (p *llamaPart) sumCommon() error {
 		}
 		x := p.layout.exchange(commonGradients)
 		x.Name = q.Of + ".gradient"
-		if err := sumCopies(p.tensor, Slices{Count: p.layout.Slices}, x, q.copies); err != nil {
+		if err := sumCopies(p.tensor, p.layout.Slices, x, q.copies); err != nil {
 			return err
 		}
 	}
@@ -144,12 +146,12 @@ func (p *llamaPart) sumCommon() error {
 }
 
 // move is the rank's part of [Llama.Move].
-func (p *llamaPart) move(r *Rank, o *optim.AdamW, lr, norm float64) error {
+func (p *llamaPart) move(r *collective.Rank, o *optim.AdamW, lr, norm float64) error {
 	var params []*nn.Param
 	for _, piece := range p.pieces {
 		params = append(params, piece.Param)
 	}
-	if err := o.StepNorm(r.ctx, params, lr, norm); err != nil {
+	if err := o.StepNorm(r.Context(), params, lr, norm); err != nil {
 		return err
 	}
 	g, err := p.newGroups(r)
@@ -158,10 +160,10 @@ func (p *llamaPart) move(r *Rank, o *optim.AdamW, lr, norm float64) error {
 	}
 	for _, s := range []struct {
 		scales *nn.Scaling
-		group  *Rank
+		group  *collective.Rank
 	}{{p.shared.Scaling(), g.data}, {p.experts.Scaling(), g.sameExperts}} {
 		if s.group.Ranks() > 1 {
-			merged, err := s.group.mergeAmaxes(s.scales.StepAmax())
+			merged, err := mergeAmaxes(s.group, s.scales.StepAmax())
 			if err != nil {
 				return err
 			}

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/octavo-fp8/octavo/nn"
+	"github.com/octavo-fp8/octavo/parallel/collective"
 )
 
 // place is a rank of a group: which of how many.
@@ -44,22 +45,15 @@ const notSeen = allRanks - 1
 // and "gate.weight", "experts.3.slice.0.gate_proj.weight",
 // "shared_experts.slice.0.gate_proj.weight" and so on. The routed experts have options of
 // their own, so that their [nn.Shared] can be another: ranks then have the same histories
-// in the one, and those of their experts in the other. The error is [ErrInput] or that of
+// in the one, and those of their experts in the other. The error is [collective.ErrInput] or that of
 // package nn.
 func newMixture(
-	tensor, expert place, prefix string, c nn.ExpertsConfig, s Slices, e Experts,
+	tensor, expert place, prefix string, c nn.ExpertsConfig, s collective.Slices, e Experts,
 	o, experts nn.Options,
 ) (*mixture, error) {
 	n := c.Router.Experts
-	if expert.Rank < 0 || expert.Rank >= expert.Ranks || c.Hidden < 1 || c.Dim < 1 || c.Shared < 0 {
-		return nil, inputError("%q: rank %d of %d, with experts of %d by %d and %d shared ones",
-			prefix, expert.Rank, expert.Ranks, c.Dim, c.Hidden, c.Shared)
-	}
 	e.Count, e.Dispatch.Cols, e.Combine.Cols, e.Apart = n, c.Dim, c.Dim, true
 	m := &mixture{Exchange: e, config: c, first: expert.Rank * n / expert.Ranks}
-	if err := m.Exchange.Check(); err != nil {
-		return nil, err
-	}
 	var err error
 	if m.Router, err = nn.NewRouter(prefix, c.Dim, c.Router, o); err != nil {
 		return nil, err
@@ -79,13 +73,6 @@ func newMixture(
 	return m, err
 }
 
-// cuts returns the weights that the rank has: the router's, those of each of its experts, and
-// of the shared ones.
-func (m *mixture) cuts() []cut {
-	router := []cut{newCut(m.Router.Gate.Weight, 0, 0)}
-	return append(append(router, m.expertCuts()...), m.sharedCuts()...)
-}
-
 func (m *mixture) expertCuts() (cuts []cut) {
 	for _, x := range m.Experts {
 		cuts = append(cuts, x.cuts()...)
@@ -100,38 +87,21 @@ func (m *mixture) sharedCuts() []cut {
 	return m.Shared.cuts()
 }
 
-// Load fills the weights from those of whole experts of the same shape, by their names.
-func (m *mixture) Load(whole *nn.Experts) error {
-	byName := map[string]*nn.Param{}
-	for _, p := range whole.Params() {
-		byName[p.Name] = p
-	}
-	for _, c := range m.cuts() {
-		if err := c.Load(byName[c.Of]); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // Forward writes the result for x to y, both [batch·seq, dim] and the same on all ranks that
 // share slices out. Expert is the rank among those that share experts out, which have tokens
 // of their own. It keeps x, which must stay as it is until Backward. A CapacityFactor
 // counts the tokens of the rank alone.
-func (m *mixture) Forward(tensor, expert *Rank, y, x []float32, batch, seq int) error {
+func (m *mixture) Forward(tensor, expert *collective.Rank, y, x []float32, batch, seq int) error {
 	n := batch * seq * m.config.Router.TopK
 	m.chosen, m.weights = make([]int32, n), resized(m.weights, n)
-	if err := m.Router.Forward(tensor.ctx, m.chosen, m.weights, x, batch, seq); err != nil {
+	if err := m.Router.Forward(tensor.Context(), m.chosen, m.weights, x, batch, seq); err != nil {
 		return err
-	}
-	if len(y) != len(x) {
-		return inputError("%q: results of %d elements for %d", m.Exchange.Dispatch.Name, len(y), len(x))
 	}
 	for i := range m.last {
 		m.last[i] = notSeen
 	}
 	var err error
-	if m.sent, err = expert.sendTokens(m.Exchange, x, m.routes(batch*seq)); err != nil {
+	if m.sent, err = sendTokens(expert, m.Exchange, x, m.routes(batch*seq)); err != nil {
 		return err
 	}
 	err = m.sent.Forward(y, func(rows expertRows, y, x []float32) error {
@@ -144,7 +114,7 @@ func (m *mixture) Forward(tensor, expert *Rank, y, x []float32, batch, seq int) 
 	if err := m.Shared.Forward(tensor, m.part, x, batch*seq); err != nil {
 		return err
 	}
-	addTo(y, m.part)
+	collective.AddTo(y, m.part)
 	return nil
 }
 
@@ -165,7 +135,7 @@ func (m *mixture) routes(rows int) Routes {
 	return routes
 }
 
-func (m *mixture) expertForward(tensor *Rank, rows expertRows, y, x []float32) error {
+func (m *mixture) expertForward(tensor *collective.Rank, rows expertRows, y, x []float32) error {
 	m.last[rows.Expert-m.first] = rows.From
 	return m.Experts[rows.Expert-m.first].Forward(tensor, y, x, rows.Rows)
 }
@@ -173,11 +143,8 @@ func (m *mixture) expertForward(tensor *Rank, rows expertRows, y, x []float32) e
 // Backward takes the gradient dy of what the last Forward wrote. It writes that of x to dx,
 // which must not overlap it, and adds those of weights to their Grad; scale is as in
 // [nn.Experts.Backward]. An expert that has seen rows of another rank since computes its
-// forward pass again, as Rank.pipeline does.
-func (m *mixture) Backward(tensor, expert *Rank, dx, dy []float32, scale float32) error {
-	if m.sent == nil {
-		return inputError("%q: Backward without a Forward before it", m.Exchange.Dispatch.Name)
-	}
+// forward pass again, as runPipeline does.
+func (m *mixture) Backward(tensor, expert *collective.Rank, dx, dy []float32, scale float32) error {
 	m.dWeights = resized(m.dWeights, len(m.weights))
 	err := m.sent.Backward(dx, m.dWeights, dy, func(rows expertRows, dx, dy, x []float32) error {
 		return m.expertBackward(tensor, rows, dx, dy, x)
@@ -190,16 +157,16 @@ func (m *mixture) Backward(tensor, expert *Rank, dx, dy []float32, scale float32
 		if err := m.Shared.Backward(tensor, m.part, dy); err != nil {
 			return err
 		}
-		addTo(dx, m.part)
+		collective.AddTo(dx, m.part)
 	}
-	if err := m.Router.Backward(tensor.ctx, m.part, m.dWeights, scale); err != nil {
+	if err := m.Router.Backward(tensor.Context(), m.part, m.dWeights, scale); err != nil {
 		return err
 	}
-	addTo(dx, m.part)
+	collective.AddTo(dx, m.part)
 	return nil
 }
 
-func (m *mixture) expertBackward(tensor *Rank, rows expertRows, dx, dy, x []float32) error {
+func (m *mixture) expertBackward(tensor *collective.Rank, rows expertRows, dx, dy, x []float32) error {
 	i := rows.Expert - m.first
 	if m.last[i] != rows.From {
 		if err := m.expertForward(tensor, rows, make([]float32, len(x)), x); err != nil {

@@ -3,11 +3,13 @@ package layers
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/octavo-fp8/octavo/nn"
+	"github.com/octavo-fp8/octavo/parallel/collective"
 )
 
 const mixSeq, mixDim = 5, 16
@@ -67,7 +69,7 @@ func byMixture(t *testing.T, ranks, tensor, slices int, e Experts, o nn.Options)
 	fill(whole.Params())
 	got.y, got.dx, got.router = make([][]float32, ranks), make([][]float32, ranks), make([][]float32, ranks)
 	all := make([]*mixture, ranks*tensor)
-	_, err = Run(t.Context(), ranks*tensor, func(r *Rank) error {
+	_, err = collective.Run(t.Context(), ranks*tensor, func(r *collective.Rank) error {
 		at, slice := r.ID()/tensor, r.ID()%tensor
 		var tensors, experts []int
 		for i := range tensor {
@@ -80,7 +82,7 @@ func byMixture(t *testing.T, ranks, tensor, slices int, e Experts, o nn.Options)
 		byExpert, err2 := r.Group(experts...)
 		o := o
 		o.Shared = new(nn.Shared)
-		s := Slices{Count: slices, Exchange: Exchange{Order: OrderTree}}
+		s := collective.Slices{Count: slices, Exchange: collective.Exchange{Order: collective.OrderTree}}
 		m, err3 := newMixture(place{slice, tensor}, place{at, ranks}, "mlp.", mixtureConfig(), s, e, o, o)
 		if err := errors.Join(err1, err2, err3); err != nil {
 			return err
@@ -88,7 +90,7 @@ func byMixture(t *testing.T, ranks, tensor, slices int, e Experts, o nn.Options)
 		all[r.ID()] = m
 		y, dx := make([]float32, mixSeq*mixDim), make([]float32, mixSeq*mixDim)
 		err := errors.Join(
-			m.Load(whole),
+			load(m.cuts(), whole.Params()),
 			m.Forward(byTensor, byExpert, y, randoms(uint64(20+at), len(y)), 1, mixSeq),
 			m.Backward(byTensor, byExpert, dx, randoms(uint64(40+at), len(y)), 0.5),
 		)
@@ -172,7 +174,7 @@ func requireNear(t *testing.T, want, got ofMixture, tolerance float64) {
 // and sums at the source, where gradients of weights are computed too, are near.
 func TestMixtureWires(t *testing.T) {
 	o := nn.Options{Workers: 1}
-	coded := Exchange{Wire: wire(t, "e4m3-token")}
+	coded := collective.Exchange{Wire: wire(t, "e4m3-token")}
 	plain := byMixture(t, 2, 1, 1, Experts{}, o)
 	for what, e := range map[string]Experts{
 		"dispatch": {Dispatch: coded}, "combine": {Combine: coded},
@@ -199,14 +201,14 @@ func TestSentTokens(t *testing.T) {
 	x, dy := []float32{1, 2, 3, 4, 5, 6}, []float32{1, 0, -1, 2, 2, 2}
 	calls := make([][]call, 2)
 	dx, dWeights := make([][]float32, 2), make([][]float32, 2)
-	_, err := Run(t.Context(), 2, func(r *Rank) error {
-		e := Experts{Count: 2, Dispatch: Exchange{Cols: cols}, Combine: Exchange{Cols: cols}}
+	_, err := collective.Run(t.Context(), 2, func(r *collective.Rank) error {
+		e := Experts{Count: 2, Dispatch: collective.Exchange{Cols: cols}, Combine: collective.Exchange{Cols: cols}}
 		routes := Routes{TopK: 2, Experts: []int{0, 1}, Weights: []float32{0.5, 2}}
 		if r.ID() == 1 {
 			routes.Experts[1] = Dropped
 		}
 		at := r.ID() * cols
-		sent, err := r.sendTokens(e, x[at:at+cols], routes)
+		sent, err := sendTokens(r, e, x[at:at+cols], routes)
 		if err != nil {
 			return err
 		}
@@ -234,4 +236,22 @@ func TestSentTokens(t *testing.T) {
 	}, calls)
 	require.Equal(t, [][]float32{{4.5, 0, -4.5}, {1, 1, 1}}, dx)
 	require.Equal(t, [][]float32{{-2, -4}, {30, 0}}, dWeights)
+}
+
+// load takes the values of cuts from whole parameters, by their names.
+func load(cuts []cut, whole []*nn.Param) error {
+	for _, c := range cuts {
+		i := slices.IndexFunc(whole, func(p *nn.Param) bool { return p.Name == c.Of })
+		if err := c.Load(whole[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// cuts returns the weights that the rank has: the router's, those of each of its experts, and
+// of the shared ones.
+func (m *mixture) cuts() []cut {
+	router := []cut{newCut(m.Router.Gate.Weight, 0, 0)}
+	return append(append(router, m.expertCuts()...), m.sharedCuts()...)
 }

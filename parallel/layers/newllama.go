@@ -2,9 +2,11 @@ package layers
 
 import (
 	"cmp"
+	"fmt"
 	"strconv"
 
 	"github.com/octavo-fp8/octavo/nn"
+	"github.com/octavo-fp8/octavo/parallel/collective"
 )
 
 // newPart returns what a rank has of a model, with weights of zero.
@@ -60,14 +62,14 @@ func (p *llamaPart) newEmbedding() (*embedding, error) {
 }
 
 // sums returns slices whose sums are rows of the residual stream.
-func (p *llamaPart) sums(name string) Slices {
+func (p *llamaPart) sums(name string) collective.Slices {
 	s := p.layout.sums(name)
 	s.Cols = p.cfg.Dim
 	return s
 }
 
 // named returns the exchange of a name for a tensor of rows of the residual stream.
-func (p *llamaPart) named(name, tensor string) Exchange {
+func (p *llamaPart) named(name, tensor string) collective.Exchange {
 	x := p.layout.exchange(name)
 	x.Name, x.Cols = tensor, p.cfg.Dim
 	return x
@@ -78,6 +80,9 @@ func (p *llamaPart) named(name, tensor string) Exchange {
 func (p *llamaPart) addHead() (err error) {
 	const name = "lm_head.weight"
 	s, o := p.sums(backwardSums), p.cfg.HeadOptions(&p.shared)
+	part := func(i, lo, hi int) (*nn.Linear, error) {
+		return nn.NewLinear(fmt.Sprintf("%s.slice.%d.weight", layerOf(name), i), hi-lo, p.cfg.Dim, o)
+	}
 	if p.cfg.TieHead {
 		table := p.embedding
 		if table == nil {
@@ -88,35 +93,15 @@ func (p *llamaPart) addHead() (err error) {
 				p.tied = append(p.tied, &partParam{cut: c})
 			}
 		}
-		p.head, err = newLinearOf(p.seat.tensor, p.layout.Tensor, name, table, s, o)
-	} else {
-		p.head, err = newLinear(p.seat.tensor, p.layout.Tensor, name, p.cfg.Vocab, p.cfg.Dim, false, s, o)
+		part = func(i, _, _ int) (*nn.Linear, error) {
+			return nn.NewLinearOf(name, table.Parts[i-table.first].Table, o)
+		}
 	}
+	p.head, err = newLinear(p.seat.tensor, p.layout.Tensor, name, p.cfg.Vocab, p.cfg.Dim, s, part)
 	if err == nil {
 		p.head.Sequence = p.layout.Sequence
 	}
 	return err
-}
-
-// newLinearOf returns slices of a layer by columns that multiplies by those of an embedding.
-func newLinearOf(
-	rank, ranks int, name string, e *embedding, s Slices, o nn.Options,
-) (*linear, error) {
-	l := &linear{Slices: s, out: e.vocab, in: e.dim}
-	l.Slices.Name = layerOf(name)
-	l.first, _ = s.Of(rank, ranks)
-	for _, part := range e.Parts {
-		if part == nil {
-			l.Parts = append(l.Parts, nil)
-			continue
-		}
-		head, err := nn.NewLinearOf(name, part.Table, o)
-		if err != nil {
-			return nil, err
-		}
-		l.Parts = append(l.Parts, head)
-	}
-	return l, nil
 }
 
 func (p *llamaPart) newNorm(name string) (norm, error) {
@@ -126,12 +111,7 @@ func (p *llamaPart) newNorm(name string) (norm, error) {
 		return wholeNorm{n}, err
 	}
 	s := p.layout.sums(gatheredRows)
-	n, err := newRMSNorm(p.seat.tensor, p.layout.Tensor, name, p.cfg.Dim, p.cfg.NormEps, s, o)
-	if err == nil {
-		n.Gradient = p.layout.exchange(commonGradients)
-		n.Gradient.Name = n.Slices.Name + ".gradient"
-	}
-	return n, err
+	return newRMSNorm(p.seat.tensor, p.layout.Tensor, name, p.cfg.Dim, p.cfg.NormEps, s, o)
 }
 
 // newBlock returns a layer of the model.
@@ -183,11 +163,10 @@ func (p *llamaPart) newAttention(layer int, prefix string, rotary *nn.Rotary) (h
 		return nil, err
 	}
 	a.Sequence, a.Gradient = p.layout.Sequence, p.named(backwardSums, a.Gradient.Name)
-	a.Latent = p.layout.exchange(commonGradients)
 	return a, nil
 }
 
-func (p *llamaPart) newMixture(layer int, prefix string, s Slices) (*mixture, error) {
+func (p *llamaPart) newMixture(layer int, prefix string, s collective.Slices) (*mixture, error) {
 	l, c := p.layout, *p.cfg.Experts
 	c.Dim = p.cfg.Dim
 	e := Experts{

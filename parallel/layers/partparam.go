@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/octavo-fp8/octavo/nn"
+	"github.com/octavo-fp8/octavo/parallel/collective"
 )
 
 // partParam is a parameter of a rank.
@@ -17,12 +18,7 @@ type partParam struct {
 
 	members    []int // the ranks that share shards of it out
 	firstShard int
-	grads      [][]float32 // of each of the rank's shards
-	memory     AmaxMemory
-
-	moved *nn.Param // what the optimizer moves, as it is saved: the part that ZeRO leaves the rank
-	cuts  []int     // of all parts, one for each shard
-	first int       // of moved, in elements
+	sharded
 }
 
 // collect lists the parameters of a part, those of each layer together.
@@ -119,76 +115,18 @@ func (q *partParam) share(l *Layout, s seat) {
 	if q.expert {
 		q.members = l.sameExpertsGroup(s)
 	}
-	shards := Slices{Count: l.Shards}
-	id := 0
-	for i, m := range q.members {
-		if m == l.rank(s) {
-			id = i
-		}
-	}
-	first, end := shards.Of(id, len(q.members))
+	shards := collective.Slices{Count: l.Shards}
+	first, end := shards.Of(slices.Index(q.members, l.rank(s)), len(q.members))
 	q.firstShard = first
+	q.sharded = newSharded(q.Param, l.Zero, l.Shards, first, end, 0)
 	for range end - first {
 		q.grads = append(q.grads, make([]float32, q.Rows*q.Cols))
 	}
-	zero := ZeroOptions{Stage: l.Zero}
-	q.cuts, q.first = zero.cut(q.Param, l.Shards), 0
-	moved := *q.Param
-	if l.Zero > 0 {
-		q.first = q.cuts[first]
-		moved = *zero.shard(q.Param, q.first, q.cuts[end])
-	}
+	moved := *q.moved
 	if q.copies != nil || l.Slices == 1 {
 		moved.Name = q.Of
 	}
 	q.moved = &moved
-}
-
-// exchange returns the exchange of a name for a parameter.
-func (q *partParam) exchange(l *Layout, name string) Exchange {
-	x := l.exchange(name)
-	if x.Name = q.Name; q.Rows > 1 {
-		x.Cols = q.Cols
-	}
-	if x.Amax == AmaxLate {
-		x.Memory = &q.memory
-	}
-	return x
-}
-
-// reduce gives what the optimizer moves the mean gradient of all shards. r is the rank of
-// those that share shards out.
-func (q *partParam) reduce(r *Rank, l *Layout) error {
-	s := Slices{Exchange: q.exchange(l, shardGradients), Count: l.Shards}
-	s.cuts = q.cuts
-	before, after := factors(l.Division, l.Shards)
-	for _, g := range q.grads {
-		multiply(g, before)
-	}
-	if l.Zero >= 2 {
-		src, err := r.hostedTerms(&s, q.grads)
-		if err != nil {
-			return err
-		}
-		err = r.reduce(&s.Exchange, src, true, func(part, lo, hi int, p *parcel) {
-			if src.host[part] == r.id {
-				p.decode(q.moved.Grad[lo-q.first : hi-q.first])
-			}
-		})
-		multiply(q.moved.Grad, after)
-		return err
-	}
-	sum := make([]float32, q.Rows*q.Cols)
-	if err := r.AllReduceSlices(s, sum, q.grads); err != nil {
-		return err
-	}
-	if l.Zero == 0 {
-		q.moved.Grad = sum
-	} else {
-		copy(q.moved.Grad, sum[q.first:])
-	}
-	multiply(q.moved.Grad, after)
-	return nil
 }
 
 // lend gives the layers memory for their weights, or none.
@@ -200,7 +138,6 @@ func (q *partParam) lend(values []float32) {
 }
 
 // gather gives the layers their weights under ZeRO.
-func (q *partParam) gather(r *Rank, l *Layout) error {
-	s := Slices{Exchange: q.exchange(l, gatheredWeights), Count: l.Shards}
-	return r.gatherCuts(&s, q.cuts, q.Value, q.moved.Value)
+func (q *partParam) gather(r *collective.Rank, l *Layout) error {
+	return q.sharded.gather(r, q.exchange(l.exchange(gatheredWeights), q.Param), q.Value)
 }

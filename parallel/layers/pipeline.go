@@ -2,9 +2,9 @@ package layers
 
 import (
 	"context"
-	"slices"
 
-	"github.com/octavo-fp8/octavo/internal/enum"
+	order "github.com/octavo-fp8/octavo/internal/pipeline"
+	"github.com/octavo-fp8/octavo/parallel/collective"
 )
 
 // stage is a part of a model that a rank of a pipeline has.
@@ -20,145 +20,53 @@ type stage interface {
 	Backward(ctx context.Context, micro int, dy []float32) (dx []float32, err error)
 }
 
-// PipelineSchedule is in which order a stage runs micro-batches forward and backward.
-type PipelineSchedule uint8
-
-const (
-	// OneForwardOneBackward runs a few forward, one less than there are stages from here
-	// on, and then one backward for each forward (PipeDream-Flush, arXiv 2006.09503). Where
-	// ranks have several stages these are interleaved (Megatron-LM, arXiv 2104.04473): each
-	// runs as many micro-batches as there are ranks, which must divide their number, and then
-	// the next stage does.
-	OneForwardOneBackward PipelineSchedule = iota
-
-	// AllForwardAllBackward runs all forward and then all backward (GPipe, arXiv 1811.06965).
-	AllForwardAllBackward
-)
-
-var pipelineSchedules = enum.Enum[PipelineSchedule]{
-	Type: "PipelineSchedule", What: "schedule of a pipeline",
-	Names: []string{"1f1b", "gpipe"},
-	Err:   ErrInput, Prefix: "world",
-}
-
-// String returns the name of s, such as "1f1b".
-func (s PipelineSchedule) String() string { return pipelineSchedules.String(s) }
-
-// MarshalText implements [encoding.TextMarshaler].
-func (s PipelineSchedule) MarshalText() ([]byte, error) { return pipelineSchedules.MarshalText(s) }
-
-// UnmarshalText implements [encoding.TextUnmarshaler].
-func (s *PipelineSchedule) UnmarshalText(text []byte) error {
-	return pipelineSchedules.UnmarshalText(s, text)
-}
-
 // pipeline says how stages work together. All schedules run backward in the order of
 // micro-batches, so that gradients that a stage accumulates have the bits of one rank that
 // does one micro-batch after the other, whatever the schedule and the number of stages,
 // if activations and their gradients are sent in FP32.
 type pipeline struct {
-	Micro    int // micro-batches
-	Schedule PipelineSchedule
+	Micro      int // micro-batches
+	AllForward bool
 
 	// ForwardOnly leaves the backward passes out, such as for an evaluation.
 	ForwardOnly bool
 
 	// Activations and Gradients are how both are sent: their Wire, Cols, Name and Reporter.
-	Activations, Gradients Exchange
+	Activations, Gradients collective.Exchange
 }
 
-// Check returns an error, [ErrInput], that names the first option that is out of range.
-func (p *pipeline) Check() error {
-	if p.Micro < 1 {
-		return inputError("Pipeline.Micro is %d: there must be at least 1", p.Micro)
-	}
-	for _, err := range []error{pipelineSchedules.Check(p.Schedule), p.Activations.Check(), p.Gradients.Check()} {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// pipelineWork is a micro-batch that one of a rank's stages runs.
-type pipelineWork struct {
-	backward     bool
-	chunk, micro int // which of the rank's stages
-}
-
-// work returns what a rank does, in order, with so many stages on each.
-func (p *pipeline) work(rank, ranks, chunks int) (all []pipelineWork) {
-	forward, backward := p.passes(ranks, chunks)
-	ahead := len(forward)
-	if p.Schedule == OneForwardOneBackward {
-		ahead = ranks - 1 - rank
-		if chunks > 1 {
-			ahead = 2*ahead + (chunks-1)*ranks
-		}
-		ahead = min(ahead, len(forward))
-	}
-	all = append(all, forward[:ahead]...)
-	if p.ForwardOnly {
-		return append(all, forward[ahead:]...)
-	}
-	for i, b := range backward {
-		if next := ahead + i; next < len(forward) {
-			all = append(all, forward[next])
-		}
-		all = append(all, b)
-	}
-	return all
+// schedule returns the order of passes of ranks with so many stages on each.
+func (p *pipeline) schedule(ranks, chunks int) order.Schedule {
+	return order.Schedule{Ranks: ranks, Chunks: chunks, Group: ranks, Micro: p.Micro, AllForward: p.AllForward}
 }
 
 // interleaves reports whether ranks with so many stages do not end up waiting for each
 // other.
 func (p *pipeline) interleaves(ranks, chunks int) bool {
-	return chunks == 1 || p.Schedule == AllForwardAllBackward || p.Micro%ranks == 0
+	return chunks == 1 || p.AllForward || p.Micro%ranks == 0
 }
 
-// passes returns the forward and the backward passes of a rank, each in order: all stages
-// run as many micro-batches as there are ranks before any goes on.
-func (p *pipeline) passes(ranks, chunks int) (forward, backward []pipelineWork) {
-	for first := 0; first < p.Micro; first += ranks {
-		for chunk := range chunks {
-			for micro := first; micro < min(first+ranks, p.Micro); micro++ {
-				forward = append(forward, pipelineWork{false, chunk, micro})
-				backward = append(backward, pipelineWork{true, chunks - 1 - chunk, micro})
-			}
-		}
-	}
-	return forward, backward
-}
-
-// pipeline runs all micro-batches through the ranks' stages, forward and backward. Ranks
+// runPipeline runs all micro-batches through the ranks' stages, forward and backward. Ranks
 // have equally many: of R ranks rank r has the stages r, R+r, 2·R+r and so on, in this
 // order. A stage remembers the activations of one micro-batch, as layers of package nn do:
 // r keeps what came in for each that is under way, and runs it forward again before its
 // backward pass if another has been there since.
-func (r *Rank) pipeline(p pipeline, stages ...stage) error {
-	if err := p.Check(); err != nil {
-		return err
-	}
-	if len(stages) == 0 || slices.Contains(stages, nil) {
-		return inputError("a pipeline without a stage on rank %d", r.id)
-	}
-	if !p.interleaves(r.Ranks(), len(stages)) {
-		return inputError("Pipeline.Micro is %d: with %d interleaved stages on each of %d ranks, %v, "+
-			"it must be a multiple of these", p.Micro, len(stages), r.Ranks(), p.Schedule)
-	}
+func runPipeline(r *collective.Rank, p pipeline, stages ...stage) error {
 	run := pipelineRun{r: r, p: &p}
 	for i, stage := range stages {
 		run.stages = append(run.stages, &stageRun{
 			pipelineRun: &run, stage: stage, inputs: map[int][]float32{}, last: -1,
-			number: i*r.Ranks() + r.id, of: len(stages) * r.Ranks(),
+			number: i*r.Ranks() + r.ID(), of: len(stages) * r.Ranks(),
 		})
 	}
-	for _, w := range p.work(r.id, r.Ranks(), len(stages)) {
-		do := run.stages[w.chunk].forward
-		if w.backward {
-			do = run.stages[w.chunk].backward
+	for _, w := range p.schedule(r.Ranks(), len(stages)).Passes(r.ID()) {
+		do := run.stages[w.Chunk].forward
+		if w.Backward {
+			if do = run.stages[w.Chunk].backward; p.ForwardOnly {
+				continue
+			}
 		}
-		if err := do(w.micro); err != nil {
+		if err := do(w.Micro); err != nil {
 			return err
 		}
 	}
@@ -167,7 +75,7 @@ func (r *Rank) pipeline(p pipeline, stages ...stage) error {
 
 // pipelineRun is a rank's stages at work.
 type pipelineRun struct {
-	r      *Rank
+	r      *collective.Rank
 	p      *pipeline
 	stages []*stageRun
 }
@@ -192,7 +100,7 @@ func (s *stageRun) forward(i int) error {
 	if !s.p.ForwardOnly {
 		s.inputs[i], s.last = x, i
 	}
-	y, err := s.stage.Forward(s.r.ctx, i, x)
+	y, err := s.stage.Forward(s.r.Context(), i, x)
 	if err != nil || s.number == s.of-1 {
 		return err
 	}
@@ -208,11 +116,11 @@ func (s *stageRun) backward(i int) error {
 		}
 	}
 	if s.last != i {
-		if _, err := s.stage.Forward(s.r.ctx, i, s.inputs[i]); err != nil {
+		if _, err := s.stage.Forward(s.r.Context(), i, s.inputs[i]); err != nil {
 			return err
 		}
 	}
-	dx, err := s.stage.Backward(s.r.ctx, i, dy)
+	dx, err := s.stage.Backward(s.r.Context(), i, dy)
 	delete(s.inputs, i)
 	s.last = -1
 	if err != nil || s.number == 0 {
@@ -222,31 +130,12 @@ func (s *stageRun) backward(i int) error {
 }
 
 // send sends to a stage. One of the same rank gets values as they are.
-func (s *stageRun) send(what string, x *Exchange, to, micro int, values []float32) error {
-	if err := x.checkMessage(s.r.Ranks(), len(values)); err != nil {
-		return err
-	}
-	about := subject{what, x.Name, micro, to}
-	rank := to % s.r.Ranks()
-	if rank == s.r.id {
-		s.r.keepOwn(about, values)
-		return nil
-	}
-	rows, cols := x.shape(len(values))
-	m, err := x.packer(s.r.ctx, what).pack(x.Wire, values, rows, cols, nil, uint64(micro))
-	if err != nil {
-		return err
-	}
-	return s.r.sendParcel(rank, about, m)
+func (s *stageRun) send(what string, x *collective.Exchange, to, micro int, values []float32) error {
+	about := collective.Subject{What: what, Name: x.Name, Part: micro, Size: to}
+	return s.r.Send(*x, to%s.r.Ranks(), about, what, values)
 }
 
 // receive returns what a stage has sent to s.
-func (s *stageRun) receive(what string, x *Exchange, from, micro int) ([]float32, error) {
-	l, err := s.r.receiveAbout(from%s.r.Ranks(), subject{what, x.Name, micro, s.number})
-	if err != nil || l.parcel == nil {
-		return l.values, err
-	}
-	values := make([]float32, l.parcel.len())
-	l.parcel.decode(values)
-	return values, nil
+func (s *stageRun) receive(what string, x *collective.Exchange, from, micro int) ([]float32, error) {
+	return s.r.Take(from%s.r.Ranks(), collective.Subject{What: what, Name: x.Name, Part: micro, Size: s.number})
 }

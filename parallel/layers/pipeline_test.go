@@ -4,13 +4,14 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/octavo-fp8/octavo/fp8"
+	order "github.com/octavo-fp8/octavo/internal/pipeline"
 	"github.com/octavo-fp8/octavo/nn"
+	"github.com/octavo-fp8/octavo/parallel/collective"
 	"github.com/octavo-fp8/octavo/scaling"
 )
 
@@ -160,21 +161,21 @@ func TestPipeline(t *testing.T) {
 	}
 	whole.EndStep()
 	for _, c := range []struct{ ranks, chunks int }{{1, 1}, {2, 1}, {3, 1}, {4, 1}, {2, 2}, {1, 4}} {
-		for _, schedule := range []PipelineSchedule{OneForwardOneBackward, AllForwardAllBackward} {
+		for _, allForward := range []bool{false, true} {
 			ranks, stages := c.ranks, c.ranks*c.chunks
-			what := fmt.Sprintf("%d stages on %d ranks, %v", stages, ranks, schedule)
-			p := pipeline{Micro: micro, Schedule: schedule}
+			what := fmt.Sprintf("%d stages on %d ranks, %v", stages, ranks, allForward)
+			p := pipeline{Micro: micro, AllForward: allForward}
 			p.Activations.Cols, p.Gradients.Cols = 8, 8
 			parts := make([]*llamaStage, stages)
 			for i := range parts {
 				parts[i] = newLlamaStage(t, whole, i, stages, micro)
 			}
-			traffic, err := Run(t.Context(), ranks, func(r *Rank) error {
+			traffic, err := collective.Run(t.Context(), ranks, func(r *collective.Rank) error {
 				var own []stage
 				for i := r.ID(); i < stages; i += ranks {
 					own = append(own, parts[i])
 				}
-				return r.pipeline(p, own...)
+				return runPipeline(r, p, own...)
 			})
 			require.NoError(t, err, what)
 			cuts := stages - 1
@@ -195,7 +196,7 @@ func TestPipeline(t *testing.T) {
 					require.Equal(t, histories.Histories[name], h, name)
 				}
 				switch again := part.calls - micro; { // forward, for activations that are gone
-				case schedule == AllForwardAllBackward:
+				case allForward:
 					require.Equal(t, micro, again, what)
 				case i == stages-1 && c.chunks == 1:
 					require.Zero(t, again, what)
@@ -211,15 +212,15 @@ func TestPipeline(t *testing.T) {
 func TestPipelineWork(t *testing.T) {
 	for c := range 4 * 3 * 9 * 2 {
 		ranks, chunks, micro := c%4+1, c/4%3+1, c/12%9+1
-		p := pipeline{Micro: micro, Schedule: PipelineSchedule(c / 108)}
+		p := pipeline{Micro: micro, AllForward: c/108 > 0}
 		what := fmt.Sprintf("%d ranks, %d chunks, %+v", ranks, chunks, p)
 		if !p.interleaves(ranks, chunks) {
-			require.True(t, chunks > 1 && micro%ranks > 0 && p.Schedule == OneForwardOneBackward, what)
+			require.True(t, chunks > 1 && micro%ranks > 0 && !p.AllForward, what)
 			continue
 		}
-		var work [][]pipelineWork
+		var work [][]order.Pass
 		for rank := range ranks {
-			work = append(work, p.work(rank, ranks, chunks))
+			work = append(work, p.schedule(ranks, chunks).Passes(rank))
 			require.Len(t, work[rank], 2*chunks*micro, what)
 		}
 		type pass struct {
@@ -234,17 +235,17 @@ func TestPipelineWork(t *testing.T) {
 					continue
 				}
 				w := work[rank][0]
-				stage := w.chunk*ranks + rank
-				needs := pass{w.backward, stage - 1, w.micro}
+				stage := w.Chunk*ranks + rank
+				needs := pass{w.Backward, stage - 1, w.Micro}
 				ready := stage == 0 || done[needs]
-				if w.backward {
-					require.True(t, done[pass{false, stage, w.micro}], what)
-					require.True(t, w.micro == 0 || done[pass{true, stage, w.micro - 1}], what)
+				if w.Backward {
+					require.True(t, done[pass{false, stage, w.Micro}], what)
+					require.True(t, w.Micro == 0 || done[pass{true, stage, w.Micro - 1}], what)
 					needs.stage = stage + 1
 					ready = stage == stages-1 || done[needs]
 				}
 				if ready {
-					now := pass{w.backward, stage, w.micro}
+					now := pass{w.Backward, stage, w.Micro}
 					require.False(t, done[now], what)
 					done[now], work[rank], moved = true, work[rank][1:], true
 				}
@@ -258,14 +259,14 @@ func TestPipelineWork(t *testing.T) {
 func TestPipelineFormats(t *testing.T) {
 	whole, err := nn.NewLlama(pipeConfig(), 5)
 	require.NoError(t, err)
-	gradient := func(w Wire) []float32 {
-		p := pipeline{Micro: 2, Activations: Exchange{Wire: w, Cols: 8}, Gradients: Exchange{Wire: w, Cols: 8}}
+	gradient := func(w collective.Wire) []float32 {
+		p := pipeline{Micro: 2, Activations: collective.Exchange{Wire: w, Cols: 8}, Gradients: collective.Exchange{Wire: w, Cols: 8}}
 		parts := []*llamaStage{newLlamaStage(t, whole, 0, 2, 2), newLlamaStage(t, whole, 1, 2, 2)}
-		_, err := Run(t.Context(), 2, func(r *Rank) error { return r.pipeline(p, parts[r.ID()]) })
+		_, err := collective.Run(t.Context(), 2, func(r *collective.Rank) error { return runPipeline(r, p, parts[r.ID()]) })
 		require.NoError(t, err)
 		return parts[0].embed.Table.Grad
 	}
-	want, got := gradient(Wire{}), gradient(wire(t, "bf16"))
+	want, got := gradient(collective.Wire{}), gradient(wire(t, "bf16"))
 	require.NotEqual(t, want, got)
 	var squares, size float64
 	for i := range want {
@@ -273,11 +274,4 @@ func TestPipelineFormats(t *testing.T) {
 		size += math.Pow(float64(want[i]), 2)
 	}
 	require.Less(t, math.Sqrt(squares/size), 0.2)
-	_, err = Run(t.Context(), 2, func(r *Rank) error {
-		s := newLlamaStage(t, whole, 0, 2, 2)
-		return r.pipeline(pipeline{Micro: 3}, s, s)
-	})
-	require.ErrorContains(t, err, "Pipeline.Micro is 3: with 2 interleaved stages on each of 2 ranks")
-	p := pipeline{}
-	require.True(t, strings.Contains(p.Check().Error(), "Pipeline.Micro is 0"))
 }

@@ -2,6 +2,7 @@ package layers
 
 import (
 	"github.com/octavo-fp8/octavo/internal/canonical"
+	"github.com/octavo-fp8/octavo/parallel/collective"
 )
 
 // expertRows are rows that an expert computes: those of the tokens of one rank, or, with From
@@ -15,7 +16,7 @@ const allRanks = -1
 // with the rank's own: what the backward pass needs. Not safe for concurrent use; all ranks
 // call its methods together.
 type sentTokens struct {
-	r      *Rank
+	r      *collective.Rank
 	e      Experts
 	routes Routes
 	size   int // of the rank's tokens
@@ -28,12 +29,12 @@ type sentTokens struct {
 }
 
 // sendTokens sends the rank's tokens x, [tokens, Cols], to experts: the first half of
-// [Rank.Experts]. What it returns keeps copies.
-func (r *Rank) sendTokens(e Experts, x []float32, routes Routes) (*sentTokens, error) {
+// [Experts.Send]. What it returns keeps copies.
+func sendTokens(r *collective.Rank, e Experts, x []float32, routes Routes) (*sentTokens, error) {
 	if err := e.Check(); err != nil {
 		return nil, err
 	}
-	if err := e.checkRoutes(r.id, x, routes); err != nil {
+	if err := e.checkRoutes(r.ID(), x, routes); err != nil {
 		return nil, err
 	}
 	e.CombineGradient.Cols, e.DispatchGradient.Cols = e.Dispatch.Cols, e.Dispatch.Cols
@@ -42,7 +43,7 @@ func (r *Rank) sendTokens(e Experts, x []float32, routes Routes) (*sentTokens, e
 	}}
 	s.mine = newAsked(&e, r.Ranks(), s.routes)
 	var err error
-	if s.asked, err = r.askExperts(&e, s.mine); err != nil {
+	if s.asked, err = askExperts(r, &e, s.mine); err != nil {
 		return nil, err
 	}
 	s.received, err = s.toExperts(e.Dispatch, x)
@@ -51,7 +52,7 @@ func (r *Rank) sendTokens(e Experts, x []float32, routes Routes) (*sentTokens, e
 
 // toExperts sends rows of tokens, one to each rank that has experts of it, and returns what
 // comes, by rank.
-func (s *sentTokens) toExperts(x Exchange, rows []float32) ([][]float32, error) {
+func (s *sentTokens) toExperts(x collective.Exchange, rows []float32) ([][]float32, error) {
 	cols := s.e.Dispatch.Cols
 	out, in := make([][]float32, len(s.mine)), make([][]float32, len(s.asked))
 	for j, list := range s.mine {
@@ -66,7 +67,7 @@ func (s *sentTokens) toExperts(x Exchange, rows []float32) ([][]float32, error) 
 }
 
 // fromExperts is the way back: of rows of each expert of a token, or of their sums.
-func (s *sentTokens) fromExperts(x Exchange, rows [][]float32) ([][]float32, error) {
+func (s *sentTokens) fromExperts(x collective.Exchange, rows [][]float32) ([][]float32, error) {
 	back := make([][]float32, len(s.mine))
 	for j, list := range s.mine {
 		back[j] = make([]float32, s.e.rowsBack(list)*s.e.Dispatch.Cols)
@@ -79,7 +80,7 @@ func (s *sentTokens) fromExperts(x Exchange, rows [][]float32) ([][]float32, err
 // [rows.Rows, Cols], for each expert of the rank that has rows, in ascending order.
 func (s *sentTokens) Forward(y []float32, apply func(rows expertRows, y, x []float32) error) error {
 	if len(y) != s.size {
-		return inputError("rank %d: results of %d elements for %d", s.r.id, len(y), s.size)
+		return inputError("rank %d: results of %d elements for %d", s.r.ID(), len(y), s.size)
 	}
 	tokens := s.choices(s.received, nil)
 	results, err := s.compute(tokens, func(rows expertRows, y []float32, choices []choice) error {
@@ -107,12 +108,6 @@ func (s *sentTokens) Forward(y []float32, apply func(rows expertRows, y, x []flo
 func (s *sentTokens) Backward(
 	dx, dWeights, dy []float32, apply func(rows expertRows, dx, dy, x []float32) error,
 ) error {
-	weights := len(s.routes.Weights)
-	if s.back == nil || len(dx) != s.size || len(dy) != s.size || len(dWeights) != weights {
-		return inputError("rank %d: gradients of %d tokens' elements, %d results' and %d weights: "+
-			"want %d, %d and %d, after Forward",
-			s.r.id, len(dx), len(dy), len(dWeights), s.size, s.size, weights)
-	}
 	received, err := s.toExperts(s.e.CombineGradient, dy)
 	if err != nil {
 		return err
@@ -292,43 +287,29 @@ func (s *sentTokens) weightGradients(dWeights, dy []float32, received [][]float3
 		}
 		return nil
 	}
-	about := subject{"gradients of weights", s.e.Combine.Name, 0, 0}
+	products := make([][]float64, len(s.asked))
 	for j, list := range s.asked {
-		var products []float64
 		rest := s.results[j]
 		for row, a := range list {
 			for range a.experts {
 				d := canonical.Dot(received[j][row*cols:(row+1)*cols], rest[:cols])
-				products, rest = append(products, float64(d)), rest[cols:]
+				products[j], rest = append(products[j], float64(d)), rest[cols:]
 			}
 		}
-		if j == s.r.id {
-			s.takeProducts(dWeights, j, products)
-			continue
-		}
-		s.r.world.traffic.count(s.r.members[s.r.id], FP32.String(), 4*int64(len(products)))
-		if err := s.r.send(j, letter{subject: about, numbers: products}); err != nil {
-			return err
-		}
 	}
-	for i := range s.mine {
-		if i == s.r.id {
-			continue
+	about := collective.Subject{What: "gradients of weights", Name: s.e.Combine.Name}
+	size := func(products []float64) int64 { return 4 * int64(len(products)) }
+	back, err := collective.Swap(s.r, about, collective.Wire{}.String(), size, products)
+	if err != nil {
+		return err
+	}
+	for j, list := range s.mine {
+		products := back[j]
+		for _, a := range list {
+			for _, place := range a.places {
+				dWeights[a.token*s.routes.TopK+place], products = float32(products[0]), products[1:]
+			}
 		}
-		l, err := s.r.receive(i, about)
-		if err != nil {
-			return err
-		}
-		s.takeProducts(dWeights, i, l.numbers)
 	}
 	return nil
-}
-
-// takeProducts puts what rank j has sent where it belongs.
-func (s *sentTokens) takeProducts(dWeights []float32, j int, products []float64) {
-	for _, a := range s.mine[j] {
-		for _, place := range a.places {
-			dWeights[a.token*s.routes.TopK+place], products = float32(products[0]), products[1:]
-		}
-	}
 }

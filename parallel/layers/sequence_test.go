@@ -7,55 +7,18 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/octavo-fp8/octavo/nn"
+	"github.com/octavo-fp8/octavo/parallel/collective"
 )
-
-// TestScatterAndGather: rows of a sum over slices that are scattered, and gathered again, are
-// those of an all-reduce, in every order.
-func TestScatterAndGather(t *testing.T) {
-	const rows, cols, slices = 7, 3, 4
-	terms := operandsOf(1, slices, rows*cols)
-	for _, order := range allOrders {
-		s := Slices{Exchange: Exchange{Order: order, Cols: cols}, Count: slices}
-		coded := s
-		coded.Wire = wire(t, "e4m3-tensor")
-		var one []float32
-		for _, ranks := range []int{1, 2, 3, 4} {
-			_, err := Run(t.Context(), ranks, func(r *Rank) error {
-				lo, hi := s.Of(r.ID(), ranks)
-				first, end := s.Tokens(rows, r.ID(), ranks)
-				sum, own, whole := make([]float32, rows*cols), make([]float32, (end-first)*cols), make([]float32, rows*cols)
-				inCodes := make([]float32, rows*cols)
-				err := errors.Join(
-					r.AllReduceSlices(s, sum, terms[lo:hi]), r.ReduceScatterSlices(s, own, terms[lo:hi]),
-					r.AllGatherSlices(s, whole, own), r.AllGatherSlices(coded, inCodes, own),
-				)
-				require.Equal(t, whole[first*cols:end*cols], own, "%v, %d ranks", order, ranks)
-				if order == OrderRank || order == OrderTree || order == OrderScatter { // the same in each part
-					require.Equal(t, sum, whole, "%v, %d ranks", order, ranks)
-				}
-				if r.ID() == 0 {
-					all := append(whole, inCodes...)
-					if ranks == 1 {
-						one = all
-					}
-					require.Equal(t, one, all, "%v, %d ranks", order, ranks)
-				}
-				return err
-			})
-			require.NoError(t, err)
-		}
-	}
-}
 
 // ofSequence is what a norm and an MLP compute, sequence parallel, put together.
 type ofSequence struct{ y, dx, gain []float32 }
 
 func runSequence(t *testing.T, ranks, slices int) (got ofSequence) {
 	t.Helper()
-	s := Slices{Exchange: Exchange{Order: OrderTree}, Count: slices}
+	s := collective.Slices{Exchange: collective.Exchange{Order: collective.OrderTree}, Count: slices}
 	x, dy := randoms(4, tpRows*tpDim), randoms(5, tpRows*tpDim)
 	all := make([]ofSequence, ranks)
-	_, err := Run(t.Context(), ranks, func(r *Rank) error {
+	_, err := collective.Run(t.Context(), ranks, func(r *collective.Rank) error {
 		n, err1 := newRMSNorm(r.ID(), ranks, "norm.weight", tpDim, 0, s, nn.Options{})
 		m, err2 := NewMLP(r.ID(), ranks, "mlp.", tpDim, tpHidden, s, nn.Options{Workers: 1})
 		if err := errors.Join(err1, err2); err != nil {
@@ -115,4 +78,13 @@ func TestSequenceParallel(t *testing.T) {
 	for i := range want.gain {
 		require.InDelta(t, want.gain[i], one.gain[i], 1e-3*(1+abs(want.gain[i])))
 	}
+}
+
+// sumGradients gives all slices the sum of the gradients of their gains.
+func (n *rmsNorm) sumGradients(r *collective.Rank) error {
+	var gains []*nn.Param
+	for _, p := range n.Parts {
+		gains = append(gains, p.Gain)
+	}
+	return sumCopies(r, n.Slices.Count, n.Gradient, gains)
 }

@@ -1,5 +1,9 @@
 package layers
 
+import (
+	"github.com/octavo-fp8/octavo/parallel/collective"
+)
+
 // A table that is tied to the head is moved by the first stage. The last has a copy, and
 // what ZeRO leaves its ranks of that.
 
@@ -14,13 +18,8 @@ func (p *llamaPart) tiedPair() (first, last int, ok bool) {
 func (p *llamaPart) sendTied() error {
 	first, _, _ := p.tiedPair()
 	for _, q := range p.tied {
-		x := q.exchange(p.layout, tiedGradients)
-		rows, cols := x.shape(len(q.Grad))
-		m, err := x.packer(p.pipeline.ctx, opSend).pack(x.Wire, q.Grad, rows, cols, nil, uint64(p.micro))
-		if err != nil {
-			return err
-		}
-		if err := p.pipeline.sendParcel(first, p.tiedSubject(q), m); err != nil {
+		x := q.exchange(p.layout.exchange(tiedGradients), q.Param)
+		if err := p.pipeline.Send(x, first, p.tiedSubject(q), "send", q.Grad); err != nil {
 			return err
 		}
 	}
@@ -34,19 +33,17 @@ func (p *llamaPart) receiveTied() error {
 		return nil
 	}
 	for _, q := range p.embeddingParams {
-		l, err := p.pipeline.receiveAbout(last, p.tiedSubject(q))
+		grad, err := p.pipeline.Take(last, p.tiedSubject(q))
 		if err != nil {
 			return err
 		}
-		grad := make([]float32, len(q.Grad))
-		l.parcel.decode(grad)
-		addTo(q.Grad, grad)
+		collective.AddTo(q.Grad, grad)
 	}
 	return nil
 }
 
-func (p *llamaPart) tiedSubject(q *partParam) subject {
-	return subject{tiedGradients, q.Name, p.micro, len(q.Grad)}
+func (p *llamaPart) tiedSubject(q *partParam) collective.Subject {
+	return collective.Subject{What: tiedGradients, Name: q.Name, Part: p.micro, Size: len(q.Grad)}
 }
 
 // copyTied gives the last stage what the first has moved.
@@ -54,33 +51,24 @@ func (p *llamaPart) copyTied() error {
 	first, last, ok := p.tiedPair()
 	switch {
 	case !ok:
-	case p.pipeline.id == first:
+	case p.pipeline.ID() == first:
 		for _, q := range p.embeddingParams {
-			if err := p.sendTable(q, last); err != nil {
+			if err := p.pipeline.Send(collective.Exchange{Name: q.Name}, last, tableSubject(q), "send", q.moved.Value); err != nil {
 				return err
 			}
 		}
-	case p.pipeline.id == last:
+	case p.pipeline.ID() == last:
 		for _, q := range p.tied {
-			m, err := p.pipeline.receiveParcel(first, tableSubject(q))
+			table, err := p.pipeline.Take(first, tableSubject(q))
 			if err != nil {
 				return err
 			}
-			m.decode(q.moved.Value)
+			copy(q.moved.Value, table)
 		}
 	}
 	return nil
 }
 
-func (p *llamaPart) sendTable(q *partParam, to int) error {
-	x := Exchange{Name: q.Name}
-	m, err := x.packer(p.pipeline.ctx, opSend).pack(x.Wire, q.moved.Value, 1, len(q.moved.Value), nil, 0)
-	if err != nil {
-		return err
-	}
-	return p.pipeline.sendParcel(to, tableSubject(q), m)
-}
-
-func tableSubject(q *partParam) subject {
-	return subject{"tied weight", q.Name, 0, len(q.moved.Value)}
+func tableSubject(q *partParam) collective.Subject {
+	return collective.Subject{What: "tied weight", Name: q.Name, Part: 0, Size: len(q.moved.Value)}
 }

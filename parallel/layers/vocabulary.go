@@ -6,78 +6,51 @@ import (
 
 	"github.com/octavo-fp8/octavo/internal/elementary"
 	"github.com/octavo-fp8/octavo/nn"
+	"github.com/octavo-fp8/octavo/parallel/collective"
 )
 
 // embedding is an [nn.Embedding] cut by vocabulary: each slice has some rows of the table,
 // and zeros for tokens of others, so that the sum over slices is the row of each token.
 type embedding struct {
-	Slices   Slices          // of the vocabulary; how rows are summed
-	Parts    []*nn.Embedding // the rank's slices; nil where one is empty
-	Sequence bool            // as in [MLP]
-
-	vocab, dim, first int
-	at                [][]int // by part, the tokens that are its own
+	inSlices[nn.Embedding]
+	at [][]int // by part, the tokens that are its own
 }
 
 // newEmbedding returns the slices of an embedding that a rank has, with rows of zeros, named
-// like "model.embed_tokens.slice.3.weight". The error is [ErrInput] or that of
+// like "model.embed_tokens.slice.3.weight". The error is [collective.ErrInput] or that of
 // [nn.NewEmbedding].
 func newEmbedding(
-	rank, ranks int, name string, vocab, dim int, s Slices, o nn.Options,
+	rank, ranks int, name string, vocab, dim int, s collective.Slices, o nn.Options,
 ) (*embedding, error) {
-	e := &embedding{Slices: s, vocab: vocab, dim: dim}
 	layer := layerOf(name)
-	e.Slices.Name = layer
-	err := eachSlice(&s, rank, ranks, vocab, func(i, lo, hi int) error {
-		if lo == hi {
-			e.Parts = append(e.Parts, nil)
-			return nil
-		}
-		part, err := nn.NewEmbedding(fmt.Sprintf("%s.slice.%d.weight", layer, i), hi-lo, dim, o)
-		e.Parts = append(e.Parts, part)
-		return err
+	l, err := newInSlices(rank, ranks, vocab, dim, s, func(i, lo, hi int) (*nn.Embedding, error) {
+		return nn.NewEmbedding(fmt.Sprintf("%s.slice.%d.weight", layer, i), hi-lo, dim, o)
 	})
-	e.first, _ = s.Of(rank, max(ranks, 1))
-	return e, err
+	l.name(layer, layer)
+	return &embedding{inSlices: l}, err
 }
 
-// cuts returns the tables of the rank's slices.
-func (e *embedding) cuts() (cuts []cut) {
-	for k, part := range e.Parts {
-		if part != nil {
-			lo, _ := e.Slices.Range(e.vocab, e.first+k)
-			cuts = append(cuts, newCut(part.Table, lo, 0))
-		}
-	}
-	return cuts
-}
-
-// Load fills the tables from a whole one, [vocab, dim].
-func (e *embedding) Load(table []float32) error {
-	if len(table) != e.vocab*e.dim {
-		return inputError("%q: a table of %d elements is not [%d, %d]",
-			e.Slices.Name, len(table), e.vocab, e.dim)
-	}
-	return loadCuts(e.cuts(), []*nn.Param{{Rows: e.vocab, Cols: e.dim, Value: table}})
+func (e *embedding) cuts() []cut {
+	return e.cutsOf(func(p *nn.Embedding, lo int) []cut { return []cut{newCut(p.Table, lo, 0)} })
 }
 
 // Forward writes the row of each token to y, [len(tokens), dim], or with Sequence those of
 // the rank's tokens.
-func (e *embedding) Forward(r *Rank, y []float32, tokens []int32) error {
+func (e *embedding) Forward(r *collective.Rank, y []float32, tokens []int32) error {
 	for i, t := range tokens {
-		if t < 0 || int(t) >= e.vocab {
-			return inputError("tokens[%d] is %d: it must be from 0 to %d", i, t, e.vocab-1)
+		if t < 0 || int(t) >= e.size {
+			return inputError("tokens[%d] is %d: it must be from 0 to %d", i, t, e.size-1)
 		}
 	}
 	e.at = make([][]int, len(e.Parts))
-	s := e.Slices.by(e.Slices.Exchange, e.Sequence, e.dim)
-	return sumLayer(r, s, e.Sequence, y, len(tokens)*e.dim, e.Parts,
-		func(k int, p *nn.Embedding, term []float32) error { return e.look(r, k, p, term, tokens) })
+	return e.sum(r, e.Slices.Exchange, y, len(tokens)*e.dim, func(k int, p *nn.Embedding, term []float32) error {
+		return e.look(r, k, p, term, tokens)
+	})
 }
 
 // look writes to term the rows of those tokens that part k has.
-func (e *embedding) look(r *Rank, k int, p *nn.Embedding, term []float32, tokens []int32) error {
-	lo, hi := e.Slices.Range(e.vocab, e.first+k)
+func (e *embedding) look(r *collective.Rank, k int, p *nn.Embedding, term []float32, tokens []int32) error {
+	lo, hi := e.Slices.Range(e.size, e.first+k)
 	var own []int32
 	for i, t := range tokens {
 		if int(t) >= lo && int(t) < hi {
@@ -85,7 +58,7 @@ func (e *embedding) look(r *Rank, k int, p *nn.Embedding, term []float32, tokens
 		}
 	}
 	rows := make([]float32, len(own)*e.dim)
-	if err := p.Forward(r.ctx, rows, own); err != nil {
+	if err := p.Forward(r.Context(), rows, own); err != nil {
 		return err
 	}
 	for n, i := range e.at[k] {
@@ -96,27 +69,14 @@ func (e *embedding) look(r *Rank, k int, p *nn.Embedding, term []float32, tokens
 
 // Backward adds dy, [tokens, dim], the same on all ranks, to the gradients of the rows that
 // the last Forward looked up. Nothing is sent.
-func (e *embedding) Backward(r *Rank, dy []float32) error {
-	for k, p := range e.Parts {
-		if p == nil {
-			continue
-		}
-		if k >= len(e.at) {
-			return inputError("%q: Backward without a Forward before it", e.Slices.Name)
-		}
+func (e *embedding) Backward(r *collective.Rank, dy []float32) error {
+	return e.eachPart(func(k int, p *nn.Embedding, _, _ int) error {
 		var rows []float32
 		for _, i := range e.at[k] {
-			if (i+1)*e.dim > len(dy) {
-				return inputError("%q: a gradient of %d elements has no row %d of %d",
-					e.Slices.Name, len(dy), i, e.dim)
-			}
 			rows = append(rows, dy[i*e.dim:(i+1)*e.dim]...)
 		}
-		if err := p.Backward(r.ctx, rows); err != nil {
-			return err
-		}
-	}
-	return nil
+		return p.Backward(r.Context(), rows)
+	})
 }
 
 // crossEntropy is an [nn.CrossEntropy] of logits that are cut by vocabulary, as a linear by
@@ -124,7 +84,7 @@ func (e *embedding) Backward(r *Rank, dy []float32) error {
 // and the sums over slices of the exponentials and of the target's logit. With one slice
 // its bits are those of nn.CrossEntropy.
 type crossEntropy struct {
-	Slices Slices // of the vocabulary; how both are summed
+	Slices collective.Slices // of the vocabulary; how both are summed
 	Vocab  int
 
 	logits  [][]float32
@@ -136,7 +96,7 @@ type crossEntropy struct {
 // Forward returns the loss of logits, of each of the rank's slices [len(targets), its
 // tokens], the same on all ranks. It keeps the logits, which must stay as they are until
 // Backward, and a copy of the targets.
-func (c *crossEntropy) Forward(r *Rank, logits [][]float32, targets []int32) (float32, error) {
+func (c *crossEntropy) Forward(r *collective.Rank, logits [][]float32, targets []int32) (float32, error) {
 	if err := c.check(r, logits, targets); err != nil {
 		return 0, err
 	}
@@ -177,14 +137,14 @@ func (c *crossEntropy) Forward(r *Rank, logits [][]float32, targets []int32) (fl
 	return float32(total / float64(c.count)), nil
 }
 
-func (c *crossEntropy) check(r *Rank, logits [][]float32, targets []int32) error {
+func (c *crossEntropy) check(r *collective.Rank, logits [][]float32, targets []int32) error {
 	if err := c.Slices.Check(); err != nil {
 		return err
 	}
-	first, end := c.Slices.Of(r.id, r.Ranks())
+	first, end := c.Slices.Of(r.ID(), r.Ranks())
 	if len(logits) != end-first {
 		return inputError("%q: rank %d has logits of %d slices: want %d",
-			c.Slices.Name, r.id, len(logits), end-first)
+			c.Slices.Name, r.ID(), len(logits), end-first)
 	}
 	for k, l := range logits {
 		if lo, hi := c.Slices.Range(c.Vocab, first+k); len(l) != len(targets)*(hi-lo) {
@@ -202,8 +162,8 @@ func (c *crossEntropy) check(r *Rank, logits [][]float32, targets []int32) error
 }
 
 // each calls f for each of the rank's slices: its first token and their number.
-func (c *crossEntropy) each(r *Rank, f func(lo, width int, logits []float32)) {
-	first, _ := c.Slices.Of(r.id, r.Ranks())
+func (c *crossEntropy) each(r *collective.Rank, f func(lo, width int, logits []float32)) {
+	first, _ := c.Slices.Of(r.ID(), r.Ranks())
 	for k, l := range c.logits {
 		lo, hi := c.Slices.Range(c.Vocab, first+k)
 		f(lo, hi-lo, l)
@@ -211,7 +171,7 @@ func (c *crossEntropy) each(r *Rank, f func(lo, width int, logits []float32)) {
 }
 
 // largest returns the largest logit of each row.
-func (c *crossEntropy) largest(r *Rank) ([]float32, error) {
+func (c *crossEntropy) largest(r *collective.Rank) ([]float32, error) {
 	all := make([]float64, len(c.targets))
 	for i := range all {
 		all[i] = math.Inf(-1)
@@ -223,7 +183,7 @@ func (c *crossEntropy) largest(r *Rank) ([]float32, error) {
 			}
 		}
 	})
-	all, err := r.maxima(subject{"largest logits", c.Slices.Name, 0, len(all)}, all)
+	all, err := r.Maxima(collective.Subject{What: "largest logits", Name: c.Slices.Name, Size: len(all)}, all)
 	largest := make([]float32, len(all))
 	for i, v := range all {
 		largest[i] = float32(v)
@@ -247,17 +207,7 @@ func sumOfExponentials(row []float32, largest float32) (sum float32) {
 
 // Backward writes the gradient of scale times the loss of the last Forward to dLogits, which
 // are like its logits and must not overlap them. Nothing is sent.
-func (c *crossEntropy) Backward(r *Rank, dLogits [][]float32, scale float32) error {
-	if c.logits == nil || len(dLogits) != len(c.logits) {
-		return inputError("%q: gradients of %d slices: want %d, after Forward",
-			c.Slices.Name, len(dLogits), len(c.logits))
-	}
-	for k, d := range dLogits {
-		if len(d) != len(c.logits[k]) {
-			return inputError("%q: a gradient of %d elements is not that of %d logits",
-				c.Slices.Name, len(d), len(c.logits[k]))
-		}
-	}
+func (c *crossEntropy) Backward(r *collective.Rank, dLogits [][]float32, scale float32) error {
 	share, k := scale/float32(c.count), 0
 	c.each(r, func(lo, width int, slice []float32) {
 		for i, t := range c.targets {

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/octavo-fp8/octavo/nn"
+	"github.com/octavo-fp8/octavo/parallel/collective"
 )
 
 const vocab, vocabDim = 13, 8
@@ -47,15 +48,18 @@ func wholeVocabulary(t *testing.T) (want ofVocabulary) {
 	return want
 }
 
-func slicedVocabulary(t *testing.T, ranks int, s Slices) (got ofVocabulary) {
+func slicedVocabulary(t *testing.T, ranks int, s collective.Slices) (got ofVocabulary) {
 	t.Helper()
 	all := make([]ofVocabulary, ranks)
 	got.table, got.head = make([]float32, vocab*vocabDim), make([]float32, vocab*vocabDim)
 	cuts := make([][]cut, ranks)
-	_, err := Run(t.Context(), ranks, func(r *Rank) error {
+	_, err := collective.Run(t.Context(), ranks, func(r *collective.Rank) error {
 		e, err1 := newEmbedding(r.ID(), ranks, "embedding.weight", vocab, vocabDim, s, nn.Options{})
-		h, err2 := newLinear(r.ID(), ranks, "head.weight", vocab, vocabDim, false, s, nn.Options{Workers: 1})
-		if err := errors.Join(err1, err2, e.Load(randoms(1, vocab*vocabDim)), h.Load(randoms(2, vocab*vocabDim))); err != nil {
+		h, err2 := newLinear(r.ID(), ranks, "head.weight", vocab, vocabDim, s, linearParts("head", vocabDim))
+		if err := errors.Join(err1, err2, load(append(e.cuts(), h.cuts()...), []*nn.Param{
+			{Name: "embedding.weight", Rows: vocab, Cols: vocabDim, Value: randoms(1, vocab*vocabDim)},
+			{Name: "head.weight", Rows: vocab, Cols: vocabDim, Value: randoms(2, vocab*vocabDim)},
+		})); err != nil {
 			return err
 		}
 		loss := crossEntropy{Slices: s, Vocab: vocab}
@@ -69,7 +73,7 @@ func slicedVocabulary(t *testing.T, ranks int, s Slices) (got ofVocabulary) {
 			}
 			logits, dLogits = append(logits, make([]float32, n)), append(dLogits, make([]float32, n))
 		}
-		err := errors.Join(e.Forward(r, own.y, vocabTokens), h.Forward(r, logits, [][]float32{own.y}, rows))
+		err := errors.Join(e.Forward(r, own.y, vocabTokens), h.Forward(r, logits, own.y, rows))
 		if err != nil {
 			return err
 		}
@@ -77,7 +81,7 @@ func slicedVocabulary(t *testing.T, ranks int, s Slices) (got ofVocabulary) {
 			return err
 		}
 		all[r.ID()], cuts[r.ID()] = own, append(e.cuts(), h.cuts()...)
-		return errors.Join(loss.Backward(r, dLogits, 0.5), h.Backward(r, [][]float32{own.dx}, dLogits), e.Backward(r, own.dx))
+		return errors.Join(loss.Backward(r, dLogits, 0.5), h.Backward(r, own.dx, dLogits), e.Backward(r, own.dx))
 	})
 	require.NoError(t, err)
 	whole := &nn.Param{Rows: vocab, Cols: vocabDim, Value: make([]float32, vocab*vocabDim)}
@@ -99,10 +103,10 @@ func slicedVocabulary(t *testing.T, ranks int, s Slices) (got ofVocabulary) {
 // number of ranks. There are more slices than some have tokens for.
 func TestVocabulary(t *testing.T) {
 	want := wholeVocabulary(t)
-	tree := Exchange{Order: OrderTree}
-	require.Equal(t, want, slicedVocabulary(t, 1, Slices{Exchange: tree, Count: 1}))
+	tree := collective.Exchange{Order: collective.OrderTree}
+	require.Equal(t, want, slicedVocabulary(t, 1, collective.Slices{Exchange: tree, Count: 1}))
 	for _, count := range []int{4, 20} {
-		s := Slices{Exchange: tree, Count: count}
+		s := collective.Slices{Exchange: tree, Count: count}
 		one := slicedVocabulary(t, 1, s)
 		for _, ranks := range []int{2, 3, 4} {
 			require.Equal(t, one, slicedVocabulary(t, ranks, s), "%d ranks", ranks)
@@ -120,15 +124,15 @@ func TestVocabulary(t *testing.T) {
 }
 
 func TestVocabularyRefusals(t *testing.T) {
-	_, err := Run(t.Context(), 1, func(r *Rank) error {
-		e, err := newEmbedding(0, 1, "e.weight", 4, 2, Slices{Count: 2}, nn.Options{})
+	_, err := collective.Run(t.Context(), 1, func(r *collective.Rank) error {
+		e, err := newEmbedding(0, 1, "e.weight", 4, 2, collective.Slices{Count: 2}, nn.Options{})
 		require.NoError(t, err)
 		require.EqualError(t, e.Forward(r, make([]float32, 2), []int32{4}), "world: tokens[0] is 4: it must be from 0 to 3")
-		c := crossEntropy{Slices: Slices{Count: 1}, Vocab: 4}
+		c := crossEntropy{Slices: collective.Slices{Count: 1}, Vocab: 4}
 		_, err = c.Forward(r, [][]float32{make([]float32, 4)}, []int32{9})
 		require.EqualError(t, err, "world: targets[0] is 9: it must be from 0 to 3, or -100 for one that does not count")
 		_, err = c.Forward(r, [][]float32{make([]float32, 3)}, []int32{1})
-		require.ErrorIs(t, err, ErrInput)
+		require.ErrorIs(t, err, collective.ErrInput)
 		return nil
 	})
 	require.NoError(t, err)

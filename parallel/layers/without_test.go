@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/octavo-fp8/octavo/nn"
+	"github.com/octavo-fp8/octavo/parallel/collective"
 	"github.com/octavo-fp8/octavo/train"
 )
 
@@ -41,7 +42,7 @@ func TestStepWithout(t *testing.T) {
 	for stage := range 4 {
 		other, err := nn.NewLlama(cfg, 5)
 		require.NoError(t, err)
-		z, err := NewZero(other, ranks, other.Replica, adamW, ZeroOptions{Stage: stage, Gradients: Exchange{Order: OrderScatter}})
+		z, err := NewZero(other, ranks, other.Replica, adamW, ZeroOptions{Stage: stage, Gradients: collective.Exchange{Order: collective.OrderScatter}})
 		require.NoError(t, err)
 		for step, left := range absent {
 			do := train.LlamaGradients(shards(step, ranks), 2, 6)
@@ -62,7 +63,7 @@ func TestStepWithout(t *testing.T) {
 // TestStepWithoutDivides: the factor before the sum is that of the ranks that are present,
 // too.
 func TestStepWithoutDivides(t *testing.T) {
-	for _, division := range []train.Division{train.DividePost, train.DividePre, train.DivideRoot} {
+	for _, division := range []collective.Division{collective.DividePost, collective.DividePre, collective.DivideRoot} {
 		m, err := nn.NewLlama(nn.Config{Vocab: 13, Dim: 8, Layers: 1, Heads: 2, Hidden: 8, Context: 6, Workers: 1}, 5)
 		require.NoError(t, err)
 		z, err := NewZero(m, 4, m.Replica, adamW, ZeroOptions{Division: division})
@@ -111,7 +112,7 @@ func TestStepWithoutInput(t *testing.T) {
 	do := train.LlamaGradients(shards(0, 2), 2, 6)
 	for _, absent := range [][]int{{0, 1}, {2}, {-1}, {1, 1}} {
 		_, _, err := z.StepWithout(t.Context(), absent, do, 1e-2)
-		require.ErrorIs(t, err, ErrInput, "%v", absent)
+		require.ErrorIs(t, err, collective.ErrInput, "%v", absent)
 	}
 	_, _, err = z.Step(t.Context(), do, 1e-2)
 	require.NoError(t, err, "nobody is absent from then on")

@@ -8,6 +8,7 @@ import (
 	"github.com/octavo-fp8/octavo/internal/sentinel"
 	"github.com/octavo-fp8/octavo/nn"
 	"github.com/octavo-fp8/octavo/optim"
+	"github.com/octavo-fp8/octavo/parallel/collective"
 	"github.com/octavo-fp8/octavo/train"
 )
 
@@ -23,7 +24,7 @@ const (
 var amaxTimings = enum.Enum[AmaxTiming]{
 	Type: "AmaxTiming", What: "timing of amaxes",
 	Names: []string{"on-time", "step-behind", "never"},
-	Err:   ErrInput, Prefix: "world",
+	Err:   collective.ErrInput, Prefix: "world",
 }
 
 // String returns the name of a, such as "on-time".
@@ -50,13 +51,13 @@ type ZeroOptions struct {
 	Stage int
 
 	// Gradients is how gradients are summed; Name and Cols are each parameter's. A sum
-	// becomes a mean as Division says, which may not be [train.DivideAuto].
-	Gradients Exchange
-	Division  train.Division
+	// becomes a mean as Division says, which may not be [collective.DivideAuto].
+	Gradients collective.Exchange
+	Division  collective.Division
 
 	// Weights is the form in which weights are all-gathered: all ranks compute with what
 	// it decodes to, while their parts stay FP32. Of stage 0 it is FP32.
-	Weights Wire
+	Weights collective.Wire
 
 	// KeepVectors gathers vectors, which weights of norms are, in FP32 whatever Weights is.
 	// Near 1 E4M3 under a scale that is a power of two has steps of 1/8, and a norm's weight
@@ -70,11 +71,11 @@ type ZeroOptions struct {
 	Amax AmaxTiming
 }
 
-// Check returns an error, [ErrInput], that names the first option that is out of range.
+// Check returns an error, [collective.ErrInput], that names the first option that is out of range.
 func (o *ZeroOptions) Check() error {
 	g := o.Gradients
-	if g.Amax == AmaxLate && g.Memory == nil {
-		g.Memory = new(AmaxMemory) // each rank and parameter gets its own
+	if g.Amax == collective.AmaxLate && g.Memory == nil {
+		g.Memory = new(collective.AmaxMemory) // each rank and parameter gets its own
 	}
 	for _, err := range []error{g.Check(), o.Weights.Check(), amaxTimings.Check(o.Amax)} {
 		if err != nil {
@@ -84,11 +85,11 @@ func (o *ZeroOptions) Check() error {
 	switch {
 	case o.Stage < 0 || o.Stage > 3:
 		return inputError("ZeroOptions.Stage is %d: want 0 to 3", o.Stage)
-	case o.Stage == 0 && o.Weights != Wire{}:
+	case o.Stage == 0 && o.Weights != collective.Wire{}:
 		return inputError("ZeroOptions.Weights is %v: stage 0 sends no weights", o.Weights)
 	case o.Rows < 0:
 		return inputError("ZeroOptions.Rows is %d: it must not be negative", o.Rows)
-	case o.Division > train.DivideRoot:
+	case o.Division > collective.DivideRoot:
 		return inputError("ZeroOptions.Division is %v: want post, pre or root", o.Division)
 	}
 	return nil
@@ -103,16 +104,15 @@ func (o *ZeroOptions) Check() error {
 type Zero[M train.Model] struct {
 	o       ZeroOptions
 	ranks   []*zeroRank[M]
-	traffic Traffic
+	norms   []normTerm
+	traffic collective.Traffic
 }
 
 // zeroRank is what a rank has.
 type zeroRank[M train.Model] struct {
 	model     M
 	optimizer *optim.AdamW
-	shards    []*nn.Param // what it moves: FP32 weights, and their gradients
-	cuts      [][]int     // of each parameter
-	memories  []AmaxMemory
+	params    []*sharded
 	merged    *nn.StepAmax // of the step before, for AmaxStepBehind
 	gathered  bool         // the model has its weights
 	absent    bool         // it takes no part in the step
@@ -122,7 +122,7 @@ type zeroRank[M train.Model] struct {
 
 // NewZero returns a model on ranks, of which the first has the model itself; replica
 // makes the others, as [train.NewDataParallel] says, and optimizer an [optim.AdamW] for
-// each, all with the same options. The error is [ErrInput], or that of NewDataParallel.
+// each, all with the same options. The error is [collective.ErrInput], or that of NewDataParallel.
 func NewZero[M train.Model](model M, ranks int, replica func() (M, error), optimizer func() *optim.AdamW, o ZeroOptions) (*Zero[M], error) {
 	if err := o.Check(); err != nil {
 		return nil, err
@@ -138,10 +138,10 @@ func NewZero[M train.Model](model M, ranks int, replica func() (M, error), optim
 	}); err != nil {
 		return nil, err
 	}
-	z := &Zero[M]{o: o, traffic: newTraffic(ranks)}
+	z := &Zero[M]{o: o}
 	state := model.Shared().Scaling().State()
 	for id, m := range models {
-		r := &zeroRank[M]{model: m, optimizer: optimizer(), memories: make([]AmaxMemory, len(m.Params())), gathered: o.Stage < 3 && o.Weights == Wire{}}
+		r := &zeroRank[M]{model: m, optimizer: optimizer(), gathered: o.Stage < 3 && o.Weights == collective.Wire{}}
 		if r.optimizer == nil {
 			return nil, inputError("NewZero: rank %d has no optimizer", id)
 		}
@@ -153,40 +153,22 @@ func NewZero[M train.Model](model M, ranks int, replica func() (M, error), optim
 		}
 		for i, p := range m.Params() {
 			copy(p.Value, model.Params()[i].Value)
-			r.cuts = append(r.cuts, o.cut(p, ranks))
-			r.shards = append(r.shards, o.shard(p, r.cuts[i][id], r.cuts[i][id+1]))
+			s := newSharded(p, o.Stage, ranks, id, id+1, o.Rows)
+			s.grads = [][]float32{p.Grad}
+			r.params = append(r.params, &s)
 		}
 		z.ranks = append(z.ranks, r)
 	}
+	for i, s := range z.ranks[0].params {
+		for part := range ranks {
+			if s.cuts[part] < s.cuts[part+1] {
+				z.norms = append(z.norms, normTerm{part, s.moved.Name, func() []float32 {
+					return z.ranks[part].params[i].moved.Grad
+				}})
+			}
+		}
+	}
 	return z, nil
-}
-
-// cut returns where the parts of a parameter begin and end.
-func (o *ZeroOptions) cut(p *nn.Param, ranks int) (cuts []int) {
-	units, unit, align := p.Rows, p.Cols, max(o.Rows, 1)
-	if p.Rows == 1 {
-		units, unit, align = p.Cols, 1, 1
-	}
-	per := (units + ranks - 1) / ranks
-	per = (per + align - 1) / align * align
-	for r := range ranks + 1 {
-		cuts = append(cuts, min(r*per, units)*unit)
-	}
-	return cuts
-}
-
-// shard returns elements [lo, hi) of a parameter as one: a part of its own FP32 weights,
-// or in stage 0 the parameter itself.
-func (o *ZeroOptions) shard(p *nn.Param, lo, hi int) *nn.Param {
-	if o.Stage == 0 {
-		return p
-	}
-	s := &nn.Param{Name: p.Name, Rows: (hi - lo) / p.Cols, Cols: p.Cols, Decay: p.Decay}
-	if p.Rows == 1 {
-		s.Rows, s.Cols = 1, hi-lo
-	}
-	s.Value, s.Grad = append([]float32{}, p.Value[lo:hi]...), make([]float32, hi-lo)
-	return s
 }
 
 // Ranks returns how many ranks there are.
@@ -197,16 +179,20 @@ func (z *Zero[M]) Model(rank int) M { return z.ranks[rank].model }
 
 // Shards returns what a rank moves, in the order of the model's parameters: its parts of
 // the FP32 weights, and their gradients. Parts may be empty.
-func (z *Zero[M]) Shards(rank int) []*nn.Param { return z.ranks[rank].shards }
+func (z *Zero[M]) Shards(rank int) []*nn.Param { return z.ranks[rank].moved() }
 
-// Optimizer returns that of a rank, which has the moments of its parts.
-func (z *Zero[M]) Optimizer(rank int) *optim.AdamW { return z.ranks[rank].optimizer }
+func (z *zeroRank[M]) moved() (params []*nn.Param) {
+	for _, s := range z.params {
+		params = append(params, s.moved)
+	}
+	return params
+}
 
 // Sharded reports whether ranks move parts of the parameters only, as from stage 1 on.
 func (z *Zero[M]) Sharded() bool { return z.o.Stage > 0 }
 
 // Traffic returns what has been sent so far.
-func (z *Zero[M]) Traffic() Traffic { return z.traffic }
+func (z *Zero[M]) Traffic() collective.Traffic { return z.traffic }
 
 // Step is a step of training: each rank computes the gradients of its shard of the batch,
 // the mean gradient moves the weights by the learning rate lr, and the step of delayed
@@ -225,7 +211,7 @@ func (z *Zero[M]) Step(ctx context.Context, do train.Gradients[M], lr float64) (
 // whose gradients cannot be trusted: do is not called for them, and losses and gradients
 // are the means of the other ranks. They get what all get, and move their parts. With sums
 // in the order of ranks, in FP32, the bits are those of the others alone. It is an error,
-// [ErrInput], if none is left.
+// [collective.ErrInput], if none is left.
 func (z *Zero[M]) StepWithout(
 	ctx context.Context, absent []int, do train.Gradients[M], lr float64,
 ) (loss float32, norm float64, err error) {
@@ -237,13 +223,9 @@ func (z *Zero[M]) StepWithout(
 		return 0, 0, err
 	}
 	first := z.ranks[0].model.Shared().Scaling().Pass()
-	traffic, err := Run(ctx, len(z.ranks), func(r *Rank) error {
-		return z.ranks[r.ID()].step(r, &z.o, do, first, present, lr)
-	})
-	if traffic != nil {
-		z.traffic.Add(traffic)
-	}
-	if err != nil {
+	if err := z.run(ctx, func(r *collective.Rank) error {
+		return z.ranks[r.ID()].step(r, z, do, first, present, lr)
+	}); err != nil {
 		return 0, 0, err
 	}
 	var sum float64
@@ -252,7 +234,11 @@ func (z *Zero[M]) StepWithout(
 			sum += float64(r.loss)
 		}
 	}
-	return float32(sum / float64(present)), z.ranks[0].norm, z.skipped()
+	norm = z.ranks[0].norm
+	if isSkip(norm) {
+		err = skipped(norm)
+	}
+	return float32(sum / float64(present)), norm, err
 }
 
 // leaveOut marks the ranks that take no part in a step, and returns how many do.
@@ -275,28 +261,29 @@ func (z *Zero[M]) leaveOut(absent []int) (present int, err error) {
 	return present, nil
 }
 
-// skipped returns the error of a norm that is not finite.
-func (z *Zero[M]) skipped() error {
-	if norm := z.ranks[0].norm; math.IsNaN(norm) || math.IsInf(norm, 0) {
-		return sentinel.Errorf(optim.ErrNonFinite, "world: the gradient norm is %v: no rank has moved a weight", norm)
-	}
-	return nil
+// skipped is the error of a norm that is not finite.
+func skipped(norm float64) error {
+	return sentinel.Errorf(optim.ErrNonFinite, "world: the gradient norm is %v: no rank has moved a weight", norm)
 }
 
 // Gather gives all replicas the weights that the next step computes with, such as for an
 // evaluation: with stage 3 they have none between steps.
 func (z *Zero[M]) Gather(ctx context.Context) error {
-	traffic, err := Run(ctx, len(z.ranks), func(r *Rank) error { return z.ranks[r.ID()].gather(r, &z.o) })
-	if traffic != nil {
-		z.traffic.Add(traffic)
-	}
+	return z.run(ctx, func(r *collective.Rank) error { return z.ranks[r.ID()].gather(r, &z.o) })
+}
+
+// run calls f for all ranks and counts what they send.
+func (z *Zero[M]) run(ctx context.Context, f func(r *collective.Rank) error) error {
+	traffic, err := collective.Run(ctx, len(z.ranks), f)
+	z.traffic.Add(traffic)
 	return err
 }
 
 // step is a rank's.
 func (z *zeroRank[M]) step(
-	r *Rank, o *ZeroOptions, do train.Gradients[M], firstPass uint64, present int, lr float64,
+	r *collective.Rank, of *Zero[M], do train.Gradients[M], firstPass uint64, present int, lr float64,
 ) (err error) {
+	o := &of.o
 	if err := z.gather(r, o); err != nil {
 		return err
 	}
@@ -312,13 +299,15 @@ func (z *zeroRank[M]) step(
 	if err := z.reduce(r, o, params, present); err != nil {
 		return err
 	}
-	if err := z.addNorm(r, o); err != nil {
+	if o.Stage == 0 {
+		z.norm = optim.GradientNorm(params)
+	} else if z.norm, err = addNorm(r, of.norms); err != nil {
 		return err
 	}
-	if math.IsNaN(z.norm) || math.IsInf(z.norm, 0) {
+	if isSkip(z.norm) {
 		scales.DropStep()
-		for i := range z.memories {
-			z.memories[i].drop()
+		for _, s := range z.params {
+			s.memory.Drop()
 		}
 	} else if err := z.move(r, o, lr); err != nil {
 		return err
@@ -334,8 +323,8 @@ func (z *zeroRank[M]) step(
 }
 
 // move moves the rank's part and ends the step of delayed scales.
-func (z *zeroRank[M]) move(r *Rank, o *ZeroOptions, lr float64) error {
-	if err := z.optimizer.StepNorm(r.Context(), z.shards, lr, z.norm); err != nil {
+func (z *zeroRank[M]) move(r *collective.Rank, o *ZeroOptions, lr float64) error {
+	if err := z.optimizer.StepNorm(r.Context(), z.moved(), lr, z.norm); err != nil {
 		return err
 	}
 	if err := z.exchange(r, o); err != nil {
@@ -365,27 +354,19 @@ func release(params []*nn.Param) {
 }
 
 // gather gives the model its weights, unless it has them.
-func (z *zeroRank[M]) gather(r *Rank, o *ZeroOptions) error {
+func (z *zeroRank[M]) gather(r *collective.Rank, o *ZeroOptions) error {
 	if z.gathered || o.Stage == 0 {
 		return nil
 	}
 	step := z.model.Shared().Scaling().Pass()
 	for i, p := range z.model.Params() {
-		x := Exchange{
-			Name: p.Name, Wire: o.Weights.inStep(step),
-			Order: o.Gradients.Order, Reporter: o.Gradients.Reporter,
+		x := z.params[i].exchange(collective.Exchange{
+			Wire: o.Weights.InStep(step), Order: o.Gradients.Order, Reporter: o.Gradients.Reporter,
+		}, p)
+		if o.KeepVectors && p.Rows == 1 {
+			x.Wire = collective.Wire{}
 		}
-		switch {
-		case p.Rows > 1:
-			x.Cols = p.Cols
-		case o.KeepVectors:
-			x.Wire = Wire{}
-		}
-		var sizes []int
-		for k := range r.Ranks() {
-			sizes = append(sizes, z.cuts[i][k+1]-z.cuts[i][k])
-		}
-		if err := r.AllGather(x, p.Value, sizes, z.shards[i].Value); err != nil {
+		if err := z.params[i].gather(r, x, p.Value); err != nil {
 			return err
 		}
 	}
@@ -394,109 +375,27 @@ func (z *zeroRank[M]) gather(r *Rank, o *ZeroOptions) error {
 }
 
 // reduce gives shards the mean gradient of the ranks that are present.
-func (z *zeroRank[M]) reduce(r *Rank, o *ZeroOptions, params []*nn.Param, present int) error {
-	before, after := factors(o.Division, present)
+func (z *zeroRank[M]) reduce(r *collective.Rank, o *ZeroOptions, params []*nn.Param, present int) error {
 	step := z.model.Shared().Scaling().Pass()
 	for i, p := range params {
 		x := o.Gradients
-		x.Name, x.Wire, x.Result = p.Name, x.Wire.inStep(step), x.Result.inStep(step)
-		if x.Cols = 0; p.Rows > 1 {
-			x.Cols = p.Cols
-		}
-		if x.Amax == AmaxLate {
-			x.Memory = &z.memories[i]
-		}
-		multiply(p.Grad, before)
-		shard := z.shards[i]
-		x.cuts = z.cuts[i]
-		if o.Stage >= 2 {
-			part, err := r.ReduceScatter(x, p.Grad)
-			if err != nil {
-				return err
-			}
-			copy(shard.Grad, part)
-		} else {
-			if err := r.AllReduce(x, p.Grad, p.Grad); err != nil {
-				return err
-			}
-			if o.Stage == 1 {
-				copy(shard.Grad, p.Grad[z.cuts[i][r.ID()]:])
-			}
-		}
-		multiply(shard.Grad, after)
-	}
-	return nil
-}
-
-// factors returns those of train.Reducer in FP32, as it rounds them.
-func factors(d train.Division, n int) (before, after float32) {
-	f := 1.0
-	switch d {
-	case train.DividePre:
-		f = 1 / float64(n)
-	case train.DivideRoot:
-		f = 1 / math.Sqrt(float64(n))
-	}
-	return float32(f), float32(1 / (f * float64(n)))
-}
-
-func multiply(values []float32, by float32) {
-	for i, v := range values {
-		values[i] = v * by
-	}
-}
-
-// addNorm sets the norm of the mean gradient, added up parameter by parameter and in each
-// in the order of its parts: where ranks have parts only, the running sum goes from rank
-// to rank.
-func (z *zeroRank[M]) addNorm(r *Rank, o *ZeroOptions) error {
-	var sum float64
-	if o.Stage == 0 {
-		for _, p := range z.shards {
-			sum = addSquares(sum, p.Grad)
-		}
-		z.norm = math.Sqrt(sum)
-		return nil
-	}
-	last := 0 // who has the sum
-	for i, p := range z.shards {
-		for part := range r.Ranks() {
-			if z.cuts[i][part] == z.cuts[i][part+1] {
-				continue
-			}
-			about := subject{"norm", p.Name, part, 1}
-			if err := r.passNumber(about, last, part, &sum); err != nil {
-				return err
-			}
-			if last = part; part == r.ID() {
-				sum = addSquares(sum, p.Grad)
-			}
-		}
-	}
-	for to := range r.Ranks() {
-		if err := r.passNumber(subject{"norm", "", to, 1}, last, to, &sum); err != nil {
+		x.Wire, x.Result = x.Wire.InStep(step), x.Result.InStep(step)
+		s := z.params[i]
+		if err := s.reduce(r, s.exchange(x, p), o.Stage, o.Division, present); err != nil {
 			return err
 		}
 	}
-	z.norm = math.Sqrt(sum)
 	return nil
 }
 
-func addSquares(sum float64, values []float32) float64 {
-	for _, g := range values {
-		sum += float64(float64(g) * float64(g))
-	}
-	return sum
-}
-
 // exchange gives the histories of delayed scales the amaxes that they are to have.
-func (z *zeroRank[M]) exchange(r *Rank, o *ZeroOptions) error {
+func (z *zeroRank[M]) exchange(r *collective.Rank, o *ZeroOptions) error {
 	if o.Amax == AmaxNever || r.Ranks() == 1 {
 		return nil
 	}
 	scales := z.model.Shared().Scaling()
 	own := scales.StepAmax()
-	merged, err := r.mergeAmaxes(own)
+	merged, err := mergeAmaxes(r, own)
 	if err != nil {
 		return err
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/octavo-fp8/octavo/internal/random"
 	"github.com/octavo-fp8/octavo/nn"
 	"github.com/octavo-fp8/octavo/optim"
+	"github.com/octavo-fp8/octavo/parallel/collective"
 	"github.com/octavo-fp8/octavo/scaling"
 	"github.com/octavo-fp8/octavo/swiglu"
 	"github.com/octavo-fp8/octavo/train"
@@ -56,7 +57,7 @@ type trained struct {
 }
 
 // onOne trains as DataParallel does, with one optimizer.
-func onOne(t *testing.T, cfg nn.Config, workers, steps int, division train.Division) (run trained) {
+func onOne(t *testing.T, cfg nn.Config, workers, steps int, division collective.Division) (run trained) {
 	m, err := nn.NewLlama(cfg, 5)
 	require.NoError(t, err)
 	d, err := train.NewDataParallel(m, 2, m.Replica)
@@ -106,15 +107,15 @@ func byZero(t *testing.T, cfg nn.Config, ranks, steps int, o ZeroOptions) (run t
 func TestZeroIsDataParallel(t *testing.T) {
 	const steps = 3
 	for _, ranks := range []int{1, 4} {
-		for _, division := range []train.Division{train.DividePost, train.DivideRoot} {
+		for _, division := range []collective.Division{collective.DividePost, collective.DivideRoot} {
 			want := onOne(t, tiny(), ranks, steps, division)
 			for stage := range 4 {
-				for _, order := range []Order{OrderRank, OrderScatter} {
+				for _, order := range []collective.Order{collective.OrderRank, collective.OrderScatter} {
 					if testing.Short() && int(order)+stage > 3 {
 						continue
 					}
 					what := fmt.Sprintf("%d ranks, stage %d, %v, %v", ranks, stage, order, division)
-					got, z := byZero(t, tiny(), ranks, steps, ZeroOptions{Stage: stage, Gradients: Exchange{Order: order}, Division: division})
+					got, z := byZero(t, tiny(), ranks, steps, ZeroOptions{Stage: stage, Gradients: collective.Exchange{Order: order}, Division: division})
 					require.Equal(t, want, got, what)
 					for r := range ranks {
 						require.Equal(t, want.scales, fmt.Sprint(z.Model(r).Shared().Scaling().State()), what)
@@ -136,12 +137,12 @@ func TestZeroIsDataParallel(t *testing.T) {
 func TestZeroMoments(t *testing.T) {
 	_, all := byZero(t, tiny(), 3, 1, ZeroOptions{})
 	_, parts := byZero(t, tiny(), 3, 1, ZeroOptions{Stage: 1})
-	whole := all.Optimizer(0).MomentBytes()
+	whole := all.ranks[0].optimizer.MomentBytes()
 	sum := 0
 	for r := range 3 {
-		require.Equal(t, whole, all.Optimizer(r).MomentBytes())
-		require.Less(t, parts.Optimizer(r).MomentBytes(), whole/2)
-		sum += parts.Optimizer(r).MomentBytes()
+		require.Equal(t, whole, all.ranks[r].optimizer.MomentBytes())
+		require.Less(t, parts.ranks[r].optimizer.MomentBytes(), whole/2)
+		sum += parts.ranks[r].optimizer.MomentBytes()
 	}
 	require.Equal(t, whole, sum)
 }
@@ -149,12 +150,12 @@ func TestZeroMoments(t *testing.T) {
 // TestZeroFormats: what is rounded by element and by a tree has the same bits sharded and
 // whole, all replicas have the same weights, and ring and tree do not.
 func TestZeroFormats(t *testing.T) {
-	bf16 := Exchange{Wire: Wire{Type: BF16}, Result: Wire{Type: BF16}, Order: OrderTree}
+	bf16 := collective.Exchange{Wire: wire(t, "bf16"), Result: wire(t, "bf16"), Order: collective.OrderTree}
 	whole, _ := byZero(t, tiny(), 4, 3, ZeroOptions{Gradients: bf16})
 	sharded, z := byZero(t, tiny(), 4, 3, ZeroOptions{Gradients: bf16, Stage: 2})
 	require.Equal(t, whole, sharded)
 	require.Equal(t, []string{"amax", "bf16", "fp32", "norm"}, z.Traffic().Formats())
-	bf16.Order = OrderRing
+	bf16.Order = collective.OrderRing
 	other, _ := byZero(t, tiny(), 4, 3, ZeroOptions{Gradients: bf16, Stage: 2})
 	require.NotEqual(t, sharded.weights, other.weights)
 }
@@ -184,7 +185,7 @@ func TestZeroWeights(t *testing.T) {
 			} else {
 				require.Zero(t, len(parts[0])/cols%2)
 			}
-			want, _, err := Exchange{Wire: o.Weights, Cols: cols}.AllGather(t.Context(), parts)
+			want, err := gathered(t, collective.Exchange{Wire: o.Weights, Cols: cols}, parts)
 			require.NoError(t, err)
 			requireSame(t, want, p.Value)
 			require.NotEqual(t, want[:len(parts[0])], parts[0])
@@ -236,21 +237,21 @@ func TestZeroErrors(t *testing.T) {
 
 	for what, o := range map[string]ZeroOptions{
 		"Stage is 4":       {Stage: 4},
-		"sends no weights": {Weights: Wire{Type: BF16}},
-		"Division is auto": {Division: train.DivideAuto},
+		"sends no weights": {Weights: wire(t, "bf16")},
+		"Division is auto": {Division: collective.DivideAuto},
 		"Rows is -1":       {Rows: -1},
 		"timing of amaxes": {Amax: 7},
 	} {
 		_, err := NewZero(m, 2, m.Replica, adamW, o)
 		require.ErrorContains(t, err, what)
-		require.ErrorIs(t, err, ErrInput)
+		require.ErrorIs(t, err, collective.ErrInput)
 	}
 	_, err = NewZero(m, 2, func() (*nn.Llama, error) { return m, nil }, adamW, ZeroOptions{})
 	require.ErrorIs(t, err, train.ErrMismatch)
 }
 
 // randomWire rounds at random to E4M3.
-func randomWire(t *testing.T) Wire {
+func randomWire(t *testing.T) collective.Wire {
 	w := wire(t, "e4m3-tensor")
 	w.Recipe.Policy.Rounding, w.Recipe.Policy.Seed = fp8.Stochastic, 9
 	return w
@@ -262,8 +263,8 @@ func TestZeroSkips(t *testing.T) {
 	cfg := tiny()
 	cfg.FP8.Stochastic = false // which goes by the number of the pass
 	for stage := range 4 {
-		o := ZeroOptions{Stage: stage, Division: train.DividePre, Gradients: Exchange{
-			Wire: wire(t, "e5m2-tensor"), Rounding: RoundStored, Amax: AmaxLate,
+		o := ZeroOptions{Stage: stage, Division: collective.DividePre, Gradients: collective.Exchange{
+			Wire: wire(t, "e5m2-tensor"), Rounding: collective.RoundStored, Amax: collective.AmaxLate,
 		}}
 		run := func(skip bool) (weights [][]float32) {
 			m, err := nn.NewLlama(cfg, 5)
@@ -305,8 +306,8 @@ func TestZeroRandom(t *testing.T) {
 	cfg := nn.Config{Vocab: 13, Dim: 8, Layers: 1, Heads: 2, Hidden: 8, Context: 6, Workers: 1}
 	for what, o := range map[string]ZeroOptions{
 		"weights":   {Stage: 2, Weights: randomWire(t), Rows: 8},
-		"gradients": {Gradients: Exchange{Wire: randomWire(t)}},
-		"results":   {Stage: 2, Gradients: Exchange{Result: randomWire(t)}},
+		"gradients": {Gradients: collective.Exchange{Wire: randomWire(t)}},
+		"results":   {Stage: 2, Gradients: collective.Exchange{Result: randomWire(t)}},
 	} {
 		m, err := nn.NewLlama(cfg, 5)
 		require.NoError(t, err)
@@ -327,9 +328,26 @@ func TestZeroRandom(t *testing.T) {
 	}
 
 	values := [][]float32{randoms(1, 64)}
-	a, _, err := Exchange{Name: "a", Wire: randomWire(t)}.AllGather(t.Context(), values)
+	a, err := gathered(t, collective.Exchange{Name: "a", Wire: randomWire(t)}, values)
 	require.NoError(t, err)
-	b, _, err := Exchange{Name: "b", Wire: randomWire(t)}.AllGather(t.Context(), values)
+	b, err := gathered(t, collective.Exchange{Name: "b", Wire: randomWire(t)}, values)
 	require.NoError(t, err)
 	require.NotEqual(t, a, b)
+}
+
+// gathered is what ranks have of the operands of all.
+func gathered(t *testing.T, x collective.Exchange, operands [][]float32) (all []float32, err error) {
+	var sizes []int
+	total := 0
+	for _, o := range operands {
+		sizes, total = append(sizes, len(o)), total+len(o)
+	}
+	_, err = collective.Run(t.Context(), len(operands), func(r *collective.Rank) error {
+		dst := make([]float32, total)
+		if r.ID() == 0 {
+			all = dst
+		}
+		return r.AllGather(x, dst, sizes, operands[r.ID()])
+	})
+	return all, err
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/octavo-fp8/octavo/nn"
 	"github.com/octavo-fp8/octavo/optim"
+	"github.com/octavo-fp8/octavo/parallel/collective"
 	"github.com/octavo-fp8/octavo/train"
 )
 
@@ -92,7 +93,7 @@ func TestZeroCheckpoint(t *testing.T) {
 		require.NoError(t, err)
 		d, err := train.NewDataParallel(m, 2, m.Replica)
 		require.NoError(t, err)
-		d.Reducer.Division = train.DividePost
+		d.Reducer.Division = collective.DividePost
 		one := adamW()
 		var losses []float32
 		for step := range 2 * steps {
@@ -167,11 +168,11 @@ func TestZeroCheckpointErrors(t *testing.T) {
 		"ZeroOptions.Amax is step-behind": {Amax: AmaxStepBehind},
 		"ZeroOptions.Amax is never":       {Stage: 1, Amax: AmaxNever},
 		"ZeroOptions.Gradients.Amax is late": {
-			Gradients: Exchange{Wire: wire(t, "e4m3-tensor"), Amax: AmaxLate},
+			Gradients: collective.Exchange{Wire: wire(t, "e4m3-tensor"), Amax: collective.AmaxLate},
 		},
 	} {
 		err := newZero(t, 2, adamW, o, 5).Take(train.Position{}, snapshots...)
-		require.ErrorIs(t, err, ErrInput)
+		require.ErrorIs(t, err, collective.ErrInput)
 		require.ErrorContains(t, err, says)
 	}
 	z := newZero(t, 2, adamW, ZeroOptions{Stage: 1}, 5)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/octavo-fp8/octavo/internal/enum"
 	"github.com/octavo-fp8/octavo/nn"
+	"github.com/octavo-fp8/octavo/parallel/collective"
 	"github.com/octavo-fp8/octavo/train"
 )
 
@@ -38,7 +39,7 @@ var faultKinds = enum.Enum[FaultKind]{
 	Names: []string{
 		"flipped-bit", "bit-flipped-on-the-way", "stale-amax", "dropped-rank", "mixed-scales",
 	},
-	Err: ErrInput, Prefix: "twin",
+	Err: collective.ErrInput, Prefix: "twin",
 }
 
 // FaultKinds returns all kinds.

@@ -12,6 +12,7 @@ import (
 	"github.com/octavo-fp8/octavo/internal/random"
 	"github.com/octavo-fp8/octavo/nn"
 	"github.com/octavo-fp8/octavo/optim"
+	"github.com/octavo-fp8/octavo/parallel/collective"
 	"github.com/octavo-fp8/octavo/parallel/layers"
 	"github.com/octavo-fp8/octavo/scaling"
 	"github.com/octavo-fp8/octavo/train"
@@ -183,7 +184,7 @@ func TestFaultInput(t *testing.T) {
 		{Fault{Kind: MixedScales, Tensor: up, Other: "model.layers.0.mlp.up_proj.gradient input-gradient"}, "formats or blocks differ"},
 	} {
 		_, err := Record(t.Context(), run(0, Watch{}, []Fault{c.fault}, nil))
-		require.ErrorIs(t, err, ErrInput)
+		require.ErrorIs(t, err, collective.ErrInput)
 		require.ErrorContains(t, err, c.text)
 	}
 }

@@ -133,8 +133,8 @@ func digestOf(values []float32) (d Digest) {
 	return d
 }
 
-// EndStep ends a step. It returns [ErrEnough] where the run need not go on, or the error of
-// a context that has ended.
+// EndStep ends a step. It returns an error where the run need not go on, which a [Run] returns
+// as any other, or the error of a context that has ended.
 func (r *Recorder) EndStep(ctx context.Context) error {
 	if err := meter.Err(ctx); err != nil {
 		return err
@@ -151,12 +151,12 @@ func (r *Recorder) EndStep(ctx context.Context) error {
 	}
 	if r.against != nil && (r.step >= len(r.against) || r.against[r.step] != done) {
 		r.met = r.entries
-		return ErrEnough
+		return errEnough
 	}
 	r.step++
 	r.entries, r.counts = map[key]*entry{}, map[Place]int{}
 	if r.last >= 0 && r.step > r.last {
-		return ErrEnough
+		return errEnough
 	}
 	return nil
 }

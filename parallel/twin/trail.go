@@ -37,7 +37,7 @@ func Record(ctx context.Context, run Run) (*Trail, error) {
 
 // do does a run, as far as is needed.
 func (r *Recorder) do(ctx context.Context, run Run) error {
-	if err := run(ctx, r); !errors.Is(err, ErrEnough) {
+	if err := run(ctx, r); !errors.Is(err, errEnough) {
 		return err
 	}
 	return nil

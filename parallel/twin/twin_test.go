@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/octavo-fp8/octavo/parallel/collective"
 )
 
 // at is a tensor of a rank in a step of a run that is written down.
@@ -188,11 +190,11 @@ func TestNotRepeatable(t *testing.T) {
 
 func TestMisuse(t *testing.T) {
 	_, err := Record(t.Context(), nil)
-	require.ErrorIs(t, err, ErrInput)
+	require.ErrorIs(t, err, collective.ErrInput)
 	trail, err := Record(t.Context(), script(1))
 	require.NoError(t, err)
 	_, err = trail.Compare(t.Context(), nil)
-	require.ErrorIs(t, err, ErrInput)
+	require.ErrorIs(t, err, collective.ErrInput)
 	ended, stop := context.WithCancel(t.Context())
 	stop()
 	_, err = Record(ended, script(1))
@@ -252,6 +254,6 @@ func TestValueText(t *testing.T) {
 		require.Equal(t, v.String(), back.String())
 	}
 	for _, text := range []string{"", "1", "(", "1 (GG)", "1 (123456789)"} {
-		require.ErrorIs(t, new(Value).UnmarshalText([]byte(text)), ErrInput, "%q", text)
+		require.ErrorIs(t, new(Value).UnmarshalText([]byte(text)), collective.ErrInput, "%q", text)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/octavo-fp8/octavo/lab/training"
 	"github.com/octavo-fp8/octavo/nn"
 	"github.com/octavo-fp8/octavo/optim"
+	"github.com/octavo-fp8/octavo/parallel/collective"
 	"github.com/octavo-fp8/octavo/parallel/layers"
 	"github.com/octavo-fp8/octavo/parallel/twin"
 	"github.com/octavo-fp8/octavo/train"
@@ -124,7 +125,7 @@ func (s *sample) train(ctx context.Context, kind teamKind, p *lab.Steps) (*team,
 		return nil, err
 	}
 	optimizer := func() *optim.AdamW { return &optim.AdamW{Clip: 1, WeightDecay: 0.1, Workers: 1} }
-	o := layers.ZeroOptions{Stage: 1, Gradients: layers.Exchange{Order: layers.OrderScatter}}
+	o := layers.ZeroOptions{Stage: 1, Gradients: collective.Exchange{Order: collective.OrderScatter}}
 	z, err := layers.NewZero(model, teamRanks, model.Replica, optimizer, o)
 	if err != nil {
 		return nil, err

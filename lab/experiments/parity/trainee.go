@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/internal/arrays"
 	"github.com/octavo-fp8/octavo/lab/training"
 	"github.com/octavo-fp8/octavo/nn"
 	"github.com/octavo-fp8/octavo/optim"
@@ -67,9 +68,14 @@ func (t *trainee) fork(name string, c nn.Config, moments optim.MomentFormat) (*t
 	state.Options = f.optimizer.State().Options
 	err = f.optimizer.Restore(state, f.masters, func(to []optim.Tensor) error {
 		for i := range to {
-			copy(to[i].Float32, from[i].Float32)
-			for j := range to[i].BFloat16 {
-				to[i].BFloat16[j] = fp8.BFloat16FromFloat32(from[i].Float32[j])
+			was := from[i].Elements.(arrays.Floats)
+			switch x := to[i].Elements.(type) {
+			case arrays.Floats:
+				copy(x, was)
+			case arrays.BFloat16s:
+				for j, v := range was {
+					x[j] = fp8.BFloat16FromFloat32(v)
+				}
 			}
 		}
 		return nil

@@ -13,6 +13,7 @@ import (
 	"github.com/octavo-fp8/octavo/lab/report"
 	"github.com/octavo-fp8/octavo/lab/training"
 	"github.com/octavo-fp8/octavo/nn"
+	"github.com/octavo-fp8/octavo/parallel/collective"
 	"github.com/octavo-fp8/octavo/train"
 )
 
@@ -141,7 +142,7 @@ func (s *sample) worldsWork(step int) int64 {
 // reduces reports whether worlds of a way reduce the gradients of a step: those of
 // automatic factors in every step, the others in the last.
 func (s *sample) reduces(w way, step int) bool {
-	return w.division == train.DivideAuto || step == s.steps-1
+	return w.division == collective.DivideAuto || step == s.steps-1
 }
 
 // newRun returns a model in FP8, always with the same first weights for a seed.

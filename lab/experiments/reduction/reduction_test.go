@@ -14,7 +14,7 @@ import (
 	"github.com/octavo-fp8/octavo/lab/labtest"
 	"github.com/octavo-fp8/octavo/lab/training"
 	"github.com/octavo-fp8/octavo/nn"
-	"github.com/octavo-fp8/octavo/train"
+	"github.com/octavo-fp8/octavo/parallel/collective"
 )
 
 func TestReduction(t *testing.T) {
@@ -115,7 +115,7 @@ func TestAverage(t *testing.T) {
 func TestWorld(t *testing.T) {
 	g := randomGradients(6)
 	for _, k := range kinds {
-		w := newWorld(k, 4, way{true, train.DivideRoot}, 1)
+		w := newWorld(k, 4, way{true, collective.DivideRoot}, 1)
 		require.NoError(t, w.step(t.Context(), g))
 		var saturated, flushed, nonzero, encoded, squaredError, squares float64
 		round := func(x float32) float32 {
@@ -192,7 +192,7 @@ func TestSumsStopGrowing(t *testing.T) {
 	require.NoError(t, w.step(t.Context(), g))
 	require.Greater(t, w.err, 0.5)
 	require.Less(t, w.err, 0.75)
-	w = newWorld(alike, 64, way{false, train.DividePre}, 1)
+	w = newWorld(alike, 64, way{false, collective.DividePre}, 1)
 	require.NoError(t, w.step(t.Context(), g))
 	require.Less(t, w.err, 1e-6)
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/octavo-fp8/octavo/lab/chart"
 	"github.com/octavo-fp8/octavo/lab/report"
 	"github.com/octavo-fp8/octavo/lab/statistics"
-	"github.com/octavo-fp8/octavo/train"
+	"github.com/octavo-fp8/octavo/parallel/collective"
 )
 
 // few is the number of workers whose roundings are compared with independent ones: sums of
@@ -270,7 +270,7 @@ func (s *study) addWorlds(p *report.Plot, k kind, name string, figure func(*worl
 	for division, divided := range divisionNames {
 		for _, size := range s.scope.worlds {
 			p.Add(chart.Series{Name: divided + name, Color: chart.Key(divided), Mark: chart.Joined, Dashed: k.name == alike.name},
-				size, 100*s.mean(k, size, way{true, train.Division(division)}, figure))
+				size, 100*s.mean(k, size, way{true, collective.Division(division)}, figure))
 		}
 	}
 }

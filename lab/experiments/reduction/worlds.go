@@ -11,6 +11,7 @@ import (
 	"github.com/octavo-fp8/octavo/lab/statistics"
 	"github.com/octavo-fp8/octavo/lab/training"
 	"github.com/octavo-fp8/octavo/nn"
+	"github.com/octavo-fp8/octavo/parallel/collective"
 	"github.com/octavo-fp8/octavo/train"
 )
 
@@ -73,12 +74,12 @@ func exactMean(shards [][][]float32, param, j int) (mean float64) {
 }
 
 // divisionNames are those of train's divisions.
-var divisionNames = [...]string{train.DividePost: "post", train.DividePre: "pre", train.DivideRoot: "root", train.DivideAuto: "auto"}
+var divisionNames = [...]string{collective.DividePost: "post", collective.DividePre: "pre", collective.DivideRoot: "root", collective.DivideAuto: "auto"}
 
 // way is how workers reduce their gradients.
 type way struct {
 	fp8      bool
-	division train.Division
+	division collective.Division
 }
 
 func (w way) String() string { return w.format() + " " + divisionNames[w.division] }
@@ -91,17 +92,17 @@ func (w way) format() string {
 }
 
 var (
-	post = way{true, train.DividePost}
-	pre  = way{true, train.DividePre}
-	root = way{true, train.DivideRoot}
-	auto = way{true, train.DivideAuto}
+	post = way{true, collective.DividePost}
+	pre  = way{true, collective.DividePre}
+	root = way{true, collective.DivideRoot}
+	auto = way{true, collective.DivideAuto}
 )
 
 // ways are all of them, those of FP32 first.
 func ways() (all []way) {
 	for _, eight := range []bool{false, true} {
 		for division := range divisionNames {
-			all = append(all, way{eight, train.Division(division)})
+			all = append(all, way{eight, collective.Division(division)})
 		}
 	}
 	return all
@@ -113,7 +114,7 @@ type world struct {
 	size int
 	way  way
 
-	reducer   train.Reducer
+	reducer   collective.Reducer
 	factors   []float64 // by step, the median over parameters
 	saturated []float64 // by step, as perValue
 	reduced             // by the last step
@@ -129,12 +130,12 @@ type reduced struct {
 
 // tensorReduction is what became of one parameter's.
 type tensorReduction struct {
-	train.Reduction
+	collective.Reduction
 	squaredError, squares float64
 }
 
 func newWorld(k kind, size int, w way, workers int) *world {
-	return &world{kind: k, size: size, way: w, reducer: train.Reducer{FP8: w.fp8, Division: w.division, Workers: workers}}
+	return &world{kind: k, size: size, way: w, reducer: collective.Reducer{FP8: w.fp8, Division: w.division, Workers: workers}}
 }
 
 // step reduces the gradients of a step, or returns an error once ctx has ended.
@@ -232,7 +233,7 @@ const starving = 0x1p-16
 // teamKinds are those in which a model is trained; divisions hardly matter in FP32, which
 // is the first.
 var teamKinds = []teamKind{
-	{name: "FP32", way: way{false, train.DividePost}},
+	{name: "FP32", way: way{false, collective.DividePost}},
 	{name: "post", way: post},
 	{name: "pre", way: pre},
 	{name: "root", way: root},
@@ -241,8 +242,8 @@ var teamKinds = []teamKind{
 }
 
 // reducer returns one for a model of so many parameters.
-func (k teamKind) reducer(params, workers int) train.Reducer {
-	r := train.Reducer{FP8: k.way.fp8, Division: k.way.division, Workers: workers}
+func (k teamKind) reducer(params, workers int) collective.Reducer {
+	r := collective.Reducer{FP8: k.way.fp8, Division: k.way.division, Workers: workers}
 	if k.first != 0 {
 		r.Mu = slices.Repeat([]float64{k.first}, params)
 	}

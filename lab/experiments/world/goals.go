@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/octavo-fp8/octavo/lab/report"
-	"github.com/octavo-fp8/octavo/parallel/layers"
+	"github.com/octavo-fp8/octavo/parallel/collective"
 )
 
 // most is the largest number of ranks that gradients are summed over.
@@ -27,14 +27,14 @@ func outputError(r *route) float64   { return r.output }
 func gradientError(r *route) float64 { return r.gradient }
 
 // sumErrors is the error of a sum over the most ranks, in percent, by seed.
-func (s *study) sumErrors(operands string, order layers.Order, f sumFormat) []float64 {
+func (s *study) sumErrors(operands string, order collective.Order, f sumFormat) []float64 {
 	return s.bySeed(func(of *sample) float64 {
 		return 100 * of.sumOf(operands, s.most(), order, f).RMS
 	})
 }
 
 // sumRatios is that error in one order and format over that in another.
-func (s *study) sumRatios(operands string, a, b layers.Order, f, g sumFormat) []float64 {
+func (s *study) sumRatios(operands string, a, b collective.Order, f, g sumFormat) []float64 {
 	return s.bySeed(func(of *sample) float64 {
 		return of.sumOf(operands, s.most(), a, f).RMS / of.sumOf(operands, s.most(), b, g).RMS
 	})
@@ -46,7 +46,7 @@ func (s *study) above(name, other string) []float64 {
 }
 
 func (s *study) goals() []report.Goal {
-	const tree, ring, scatter = layers.OrderTree, layers.OrderRing, layers.OrderScatter
+	const tree, ring, scatter = collective.OrderTree, collective.OrderRing, collective.OrderScatter
 	goals := []report.Goal{
 		declared().Judge("dispatch-gradient", s.routeOver(dispatchPow2, bothBF16, gradientError)),
 		declared().Judge("combine-gradient", s.routeOver(combineFP8, dispatchPow2, gradientError)),

@@ -8,7 +8,7 @@ import (
 
 	"github.com/octavo-fp8/octavo/lab/labtest"
 	"github.com/octavo-fp8/octavo/lab/report"
-	"github.com/octavo-fp8/octavo/parallel/layers"
+	"github.com/octavo-fp8/octavo/parallel/collective"
 )
 
 // madeUp is a study of two seeds whose figures are all the same, until change sets some.
@@ -23,7 +23,7 @@ func madeUp(change func(*sample)) *report.Report {
 			for _, ranks := range of.scope.sums {
 				for _, order := range sumOrders {
 					for _, f := range sumFormats {
-						of.sums = append(of.sums, &sum{operands: operands, ranks: ranks, order: order, format: f, err: layers.SumError{RMS: 0.1}})
+						of.sums = append(of.sums, &sum{operands: operands, ranks: ranks, order: order, format: f, err: collective.SumError{RMS: 0.1}})
 					}
 				}
 			}
@@ -58,7 +58,7 @@ func TestGoalsTakeTheRightFigures(t *testing.T) {
 		}
 		return all
 	}
-	sum := func(operands string, ranks int, order layers.Order, f sumFormat, rms float64) func(*sample) {
+	sum := func(operands string, ranks int, order collective.Order, f sumFormat, rms float64) func(*sample) {
 		return func(of *sample) {
 			for _, k := range of.sums {
 				if k.operands == operands && k.ranks == ranks && k.order == order && k.format == f {
@@ -82,14 +82,14 @@ func TestGoalsTakeTheRightFigures(t *testing.T) {
 		{func(of *sample) { of.routeOf(combineFP8).loss = 4 }, map[string]float64{"combine-loss": 100}},
 		{func(of *sample) { of.routeOf(combineFP4).output = 0.3 }, map[string]float64{"combine-fp4": 3}},
 		{func(of *sample) { of.routeOf(combineCast).gradient = 0.3 }, map[string]float64{"combine-cast": 3}},
-		{sum(withMean, 256, layers.OrderHalving, sumFP32, 0.5), map[string]float64{"sum-fp32": 50}},
-		{sum(withMean, 256, layers.OrderTree, sumBF16, 0.5), map[string]float64{"sum-bf16-tree": 50}},
-		{sum(noise, 256, layers.OrderScatter, sumE4M3, 0.5), map[string]float64{"sum-scatter": 5}},
-		{sum(noise, 256, layers.OrderTree, sumE4M3, 0.5), map[string]float64{"sum-scatter": 0.2, "sum-mxfp8": 0.2}},
-		{sum(noise, 256, layers.OrderTree, sumNVFP4, 0.5), map[string]float64{"sum-nvfp4": 50}},
-		{sum(measured, measuredSequences, layers.OrderTree, sumE4M3, 0.5), map[string]float64{"sum-real": 5}},
-		{sum(withMean, 256, layers.OrderRing, sumBF16, 0.5), map[string]float64{"sum-bf16-ring": 50}},
-		{sum(withMean, 256, layers.OrderRing, sumE4M3, 0.5), map[string]float64{"sum-fp8-ring": 50}},
+		{sum(withMean, 256, collective.OrderHalving, sumFP32, 0.5), map[string]float64{"sum-fp32": 50}},
+		{sum(withMean, 256, collective.OrderTree, sumBF16, 0.5), map[string]float64{"sum-bf16-tree": 50}},
+		{sum(noise, 256, collective.OrderScatter, sumE4M3, 0.5), map[string]float64{"sum-scatter": 5}},
+		{sum(noise, 256, collective.OrderTree, sumE4M3, 0.5), map[string]float64{"sum-scatter": 0.2, "sum-mxfp8": 0.2}},
+		{sum(noise, 256, collective.OrderTree, sumNVFP4, 0.5), map[string]float64{"sum-nvfp4": 50}},
+		{sum(measured, measuredSequences, collective.OrderTree, sumE4M3, 0.5), map[string]float64{"sum-real": 5}},
+		{sum(withMean, 256, collective.OrderRing, sumBF16, 0.5), map[string]float64{"sum-bf16-ring": 50}},
+		{sum(withMean, 256, collective.OrderRing, sumE4M3, 0.5), map[string]float64{"sum-fp8-ring": 50}},
 		{func(of *sample) { of.teamOf(gatherBF16).losses[3] = 4 }, map[string]float64{"gather-bf16": 100}},
 		{func(of *sample) { of.teamOf(gatherFP8).losses[3] = 4 }, map[string]float64{"gather-fp8": 100}},
 		{func(of *sample) { of.teamOf(gatherPow2).losses[3] = 4 }, map[string]float64{"gather-pow2": 100}},

@@ -9,6 +9,7 @@ import (
 	"github.com/octavo-fp8/octavo/lab"
 	"github.com/octavo-fp8/octavo/lab/labtest"
 	"github.com/octavo-fp8/octavo/nn"
+	"github.com/octavo-fp8/octavo/parallel/collective"
 	"github.com/octavo-fp8/octavo/parallel/layers"
 )
 
@@ -119,7 +120,7 @@ func TestTeamOptions(t *testing.T) {
 			require.Equal(t, 1, changed, k.name)
 		}
 	}
-	require.Equal(t, layers.AmaxShared, named[sumShared].options(nil).Gradients.Amax)
+	require.Equal(t, collective.AmaxShared, named[sumShared].options(nil).Gradients.Amax)
 	require.Equal(t, layers.AmaxOnTime, named[amaxOnTime].options(nil).Amax)
 }
 

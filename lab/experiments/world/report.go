@@ -5,7 +5,7 @@ import (
 
 	"github.com/octavo-fp8/octavo/lab/report"
 	"github.com/octavo-fp8/octavo/lab/statistics"
-	"github.com/octavo-fp8/octavo/parallel/layers"
+	"github.com/octavo-fp8/octavo/parallel/collective"
 )
 
 func (s *study) report() *report.Report {
@@ -39,7 +39,7 @@ func (s *study) findings(goals []report.Goal) []report.Finding {
 	gradient := func(k routeKind) string {
 		return report.Percent(s.mean(func(of *sample) float64 { return of.routeOf(k).gradient }))
 	}
-	sum := func(operands string, order layers.Order, f sumFormat) string {
+	sum := func(operands string, order collective.Order, f sumFormat) string {
 		return report.Percent(statistics.Mean(s.sumErrors(operands, order, f)) / 100)
 	}
 	return []report.Finding{
@@ -53,12 +53,12 @@ func (s *study) findings(goals []report.Goal) []report.Finding {
 			interval(s.lossAbove(dispatchPow2, bothBF16)), interval(s.lossAbove(combineFP8, bothBF16)), interval(s.lossAbove(combineFP4, bothBF16)),
 			report.Outcomes(goals, "dispatch-loss", "combine-loss"))),
 		report.NewFinding(fmt.Sprintf("Gradients as measured, summed over %s ranks by simulation: a tree is off by %s in BF16, %s in E4M3, %s in MXFP8 and %s in NVFP4, a ring by %s, %s, %s and %s. As declared: %s.",
-			report.Whole(float64(s.most())), sum(withMean, layers.OrderTree, sumBF16), sum(withMean, layers.OrderTree, sumE4M3), sum(withMean, layers.OrderTree, sumMXFP8), sum(withMean, layers.OrderTree, sumNVFP4),
-			sum(withMean, layers.OrderRing, sumBF16), sum(withMean, layers.OrderRing, sumE4M3), sum(withMean, layers.OrderRing, sumMXFP8), sum(withMean, layers.OrderRing, sumNVFP4),
+			report.Whole(float64(s.most())), sum(withMean, collective.OrderTree, sumBF16), sum(withMean, collective.OrderTree, sumE4M3), sum(withMean, collective.OrderTree, sumMXFP8), sum(withMean, collective.OrderTree, sumNVFP4),
+			sum(withMean, collective.OrderRing, sumBF16), sum(withMean, collective.OrderRing, sumE4M3), sum(withMean, collective.OrderRing, sumMXFP8), sum(withMean, collective.OrderRing, sumNVFP4),
 			report.Outcomes(goals, "sum-fp32", "sum-bf16-tree", "sum-real"))),
 		report.NewFinding(fmt.Sprintf("Of noise alone, where each rank sends its operand once to who adds it (reduce-scatter) E4M3 is off by %s, in a tree by %s and around a ring by %s; NVFP4 by %s, %s and %s. As declared: %s.",
-			sum(noise, layers.OrderScatter, sumE4M3), sum(noise, layers.OrderTree, sumE4M3), sum(noise, layers.OrderRing, sumE4M3),
-			sum(noise, layers.OrderScatter, sumNVFP4), sum(noise, layers.OrderTree, sumNVFP4), sum(noise, layers.OrderRing, sumNVFP4),
+			sum(noise, collective.OrderScatter, sumE4M3), sum(noise, collective.OrderTree, sumE4M3), sum(noise, collective.OrderRing, sumE4M3),
+			sum(noise, collective.OrderScatter, sumNVFP4), sum(noise, collective.OrderTree, sumNVFP4), sum(noise, collective.OrderRing, sumNVFP4),
 			report.Outcomes(goals, "sum-scatter", "sum-mxfp8", "sum-nvfp4"))),
 		report.NewFinding(fmt.Sprintf("With %d slices whatever the ranks, %.0f results on 2, 4 and 8 ranks differ from those on one; with as many slices as ranks at least %.3g %% do in FP32, %.3g %% in FP8 and %.3g %% in FP8 with sums in BF16. As declared: %s.",
 			sliceCount, s.differ(slicedFP32, true)+s.differ(slicedFP8, true)+s.differ(slicedBF16, true),

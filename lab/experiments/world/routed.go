@@ -6,13 +6,14 @@ import (
 	"slices"
 
 	"github.com/octavo-fp8/octavo/nn"
+	"github.com/octavo-fp8/octavo/parallel/collective"
 	"github.com/octavo-fp8/octavo/parallel/layers"
 )
 
 // wires are the forms in which tokens go to experts and results come back. Backward,
 // gradients that go to experts have the form of dispatch, and those that come back that of
 // combine. Rounding on the way counts as the identity in gradients.
-type wires struct{ dispatch, combine layers.Wire }
+type wires struct{ dispatch, combine collective.Wire }
 
 // routed is a layer of experts on ranks, each an MLP of its own, whose tokens are sent.
 type routed struct {
@@ -106,8 +107,8 @@ func (r *routed) backward(ctx context.Context, dx, dy []float32) error {
 func (r *routed) send(ctx context.Context, y, x, weights []float32, apply layers.ApplyExpert) error {
 	e := layers.Experts{
 		Count:    len(r.mlps),
-		Dispatch: layers.Exchange{Name: "dispatch", Cols: r.dim, Wire: r.dispatch},
-		Combine:  layers.Exchange{Name: "combine", Cols: r.dim, Wire: r.combine},
+		Dispatch: collective.Exchange{Name: "dispatch", Cols: r.dim, Wire: r.dispatch},
+		Combine:  collective.Exchange{Name: "combine", Cols: r.dim, Wire: r.combine},
 	}
 	var rows [][]float32
 	var routes []layers.Routes

@@ -8,6 +8,7 @@ import (
 	"github.com/octavo-fp8/octavo/internal/random"
 	"github.com/octavo-fp8/octavo/lab"
 	"github.com/octavo-fp8/octavo/nn"
+	"github.com/octavo-fp8/octavo/parallel/collective"
 	"github.com/octavo-fp8/octavo/parallel/layers"
 )
 
@@ -101,17 +102,17 @@ func (l *sliced) compare(twin *sliced) {
 
 // trainSlices trains the layer toward random results. Every rank sees all rows.
 func (s *sample) trainSlices(ctx context.Context, l *sliced) error {
-	how := layers.Slices{Count: sliceCount, Align: 128}
+	how := collective.Slices{Count: sliceCount, Align: 128}
 	if !l.fixed {
 		how.Count = l.ranks
 	}
-	how.Order, how.Wire = layers.OrderTree, wire(l.kind.wire)
+	how.Order, how.Wire = collective.OrderTree, wire(l.kind.wire)
 	weights := s.slicedWeights()
 	results, trained := make([][]float32, 2*s.sliceSteps), make([][]float32, len(weights))
 	for i, w := range weights {
 		trained[i] = make([]float32, len(w))
 	}
-	traffic, err := layers.Run(ctx, l.ranks, func(r *layers.Rank) error {
+	traffic, err := collective.Run(ctx, l.ranks, func(r *collective.Rank) error {
 		o := nn.Options{Shared: new(nn.Shared), Workers: 1}
 		if l.kind.fp8 {
 			recipes := nn.DefaultFP8()
@@ -175,7 +176,7 @@ func (s *sample) normal(stream uint64, n int, deviation float64) []float32 {
 }
 
 // slicedStep does a step, and returns what the layer gave and passed back.
-func (s *sample) slicedStep(r *layers.Rank, m *layers.MLP, step int) (y, dx []float32, err error) {
+func (s *sample) slicedStep(r *collective.Rank, m *layers.MLP, step int) (y, dx []float32, err error) {
 	const n = slicedRows * slicedDim
 	x := s.normal(uint64(10+2*step), n, 1)
 	wanted := s.normal(uint64(11+2*step), n, 1)

@@ -7,28 +7,28 @@ import (
 
 	"github.com/octavo-fp8/octavo/internal/random"
 	"github.com/octavo-fp8/octavo/lab"
-	"github.com/octavo-fp8/octavo/parallel/layers"
+	"github.com/octavo-fp8/octavo/parallel/collective"
 )
 
 // sumFormat is a form in which gradients are summed.
 type sumFormat struct {
 	name     string
 	wire     string
-	rounding layers.Rounding
+	rounding collective.Rounding
 }
 
 // Formats that goals are about. BF16 is summed as NCCL does, each partial sum rounded
 // where it is formed; in the others what is sent is rounded, and a rank adds in FP32.
 var (
-	sumFP32  = sumFormat{"FP32", "fp32", layers.RoundSent}
-	sumBF16  = sumFormat{"BF16", "bf16", layers.RoundStored}
-	sumE4M3  = sumFormat{"E4M3 1x128", "e4m3-block", layers.RoundSent}
-	sumMXFP8 = sumFormat{"MXFP8", "mxfp8", layers.RoundSent}
-	sumNVFP4 = sumFormat{"NVFP4", "nvfp4", layers.RoundSent}
+	sumFP32  = sumFormat{"FP32", "fp32", collective.RoundSent}
+	sumBF16  = sumFormat{"BF16", "bf16", collective.RoundStored}
+	sumE4M3  = sumFormat{"E4M3 1x128", "e4m3-block", collective.RoundSent}
+	sumMXFP8 = sumFormat{"MXFP8", "mxfp8", collective.RoundSent}
+	sumNVFP4 = sumFormat{"NVFP4", "nvfp4", collective.RoundSent}
 
 	sumFormats = []sumFormat{sumFP32, sumBF16, sumE4M3, sumMXFP8, sumNVFP4}
-	sumOrders  = []layers.Order{
-		layers.OrderRing, layers.OrderTree, layers.OrderHalving, layers.OrderScatter,
+	sumOrders  = []collective.Order{
+		collective.OrderRing, collective.OrderTree, collective.OrderHalving, collective.OrderScatter,
 	}
 )
 
@@ -43,9 +43,9 @@ const (
 type sum struct {
 	operands string
 	ranks    int
-	order    layers.Order
+	order    collective.Order
 	format   sumFormat
-	err      layers.SumError
+	err      collective.SumError
 }
 
 // gradients are what operands are made of, by element.
@@ -100,7 +100,7 @@ func (s *sample) measureSums(ctx context.Context, p *lab.Steps) error {
 	}
 	for _, f := range sumFormats {
 		operand := func(dst []float32, rank int) { copy(dst, g.measured[rank]) }
-		k := &sum{operands: measured, ranks: measuredSequences, order: layers.OrderTree, format: f}
+		k := &sum{operands: measured, ranks: measuredSequences, order: collective.OrderTree, format: f}
 		if err := s.sum(ctx, p, k, operand); err != nil {
 			return err
 		}
@@ -112,8 +112,8 @@ func (s *sample) measureSums(ctx context.Context, p *lab.Steps) error {
 func (s *sample) sum(
 	ctx context.Context, p *lab.Steps, k *sum, operand func(dst []float32, rank int),
 ) error {
-	simulation := layers.Simulation{
-		Exchange: layers.Exchange{
+	simulation := collective.Simulation{
+		Exchange: collective.Exchange{
 			Name: "gradient", Order: k.order, Wire: wire(k.format.wire), Rounding: k.format.rounding,
 		},
 		Ranks: k.ranks, Elements: s.elements, Operand: operand,
@@ -181,7 +181,7 @@ func (g *gradients) describe() {
 }
 
 // sumOf returns the error of a sum.
-func (s *sample) sumOf(operands string, ranks int, order layers.Order, f sumFormat) layers.SumError {
+func (s *sample) sumOf(operands string, ranks int, order collective.Order, f sumFormat) collective.SumError {
 	i := slices.IndexFunc(s.sums, func(k *sum) bool {
 		return k.operands == operands && k.ranks == ranks && k.order == order && k.format == f
 	})

@@ -7,7 +7,7 @@ import (
 	"github.com/octavo-fp8/octavo/lab/chart"
 	"github.com/octavo-fp8/octavo/lab/report"
 	"github.com/octavo-fp8/octavo/lab/statistics"
-	"github.com/octavo-fp8/octavo/parallel/layers"
+	"github.com/octavo-fp8/octavo/parallel/collective"
 )
 
 func (s *study) tables() []report.Table {
@@ -107,7 +107,7 @@ func (s *study) routeTable() report.Table {
 // sumTable has the sums over the most ranks.
 func (s *study) sumTable() report.Table {
 	rows := slices.DeleteFunc(slices.Clone(s.samples[0].sums), func(k *sum) bool { return k.ranks != s.most() || k.operands == measured })
-	of := func(figure func(layers.SumError) float64) func(*sum) []float64 {
+	of := func(figure func(collective.SumError) float64) func(*sum) []float64 {
 		return func(k *sum) []float64 {
 			return s.bySeed(func(of *sample) float64 { return figure(of.sumOf(k.operands, k.ranks, k.order, k.format)) })
 		}
@@ -118,10 +118,10 @@ func (s *study) sumTable() report.Table {
 	}, rows,
 		report.Cell("gradients", func(k *sum) string { return k.operands }), report.Cell("format", func(k *sum) string { return k.format.name }),
 		report.Cell("order", func(k *sum) string { return k.order.String() }),
-		report.Mean("error %", of(func(e layers.SumError) float64 { return 100 * e.RMS })),
-		report.Mean("bias %", of(func(e layers.SumError) float64 { return 100 * e.Bias })),
-		report.Mean("largest error of magnitudes", of(func(e layers.SumError) float64 { return e.Max })),
-		report.Mean("changed %", of(func(e layers.SumError) float64 { return 100 * e.Changed })))
+		report.Mean("error %", of(func(e collective.SumError) float64 { return 100 * e.RMS })),
+		report.Mean("bias %", of(func(e collective.SumError) float64 { return 100 * e.Bias })),
+		report.Mean("largest error of magnitudes", of(func(e collective.SumError) float64 { return e.Max })),
+		report.Mean("changed %", of(func(e collective.SumError) float64 { return 100 * e.Changed })))
 }
 
 func slicing(fixed bool) string {
@@ -216,11 +216,11 @@ func (s *study) sumChart(operands string) chart.Chart {
 	p := report.Plot{Chart: chart.Chart{
 		Title: "Error of a sum of gradients, simulated: " + operands, X: "ranks", Y: "percent", LogX: true, LogY: true,
 	}}
-	for _, order := range []layers.Order{layers.OrderTree, layers.OrderRing} {
+	for _, order := range []collective.Order{collective.OrderTree, collective.OrderRing} {
 		for _, f := range sumFormats {
 			for _, ranks := range s.scope.sums {
 				p.Add(chart.Series{
-					Name: fmt.Sprintf("%s, %v", f.name, order), Color: chart.Key(f.name), Mark: chart.Joined, Dashed: order == layers.OrderRing,
+					Name: fmt.Sprintf("%s, %v", f.name, order), Color: chart.Key(f.name), Mark: chart.Joined, Dashed: order == collective.OrderRing,
 				}, ranks, s.bySeed(func(of *sample) float64 { return 100 * of.sumOf(operands, ranks, order, f).RMS })...)
 			}
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/octavo-fp8/octavo/lab/training"
 	"github.com/octavo-fp8/octavo/nn"
 	"github.com/octavo-fp8/octavo/optim"
+	"github.com/octavo-fp8/octavo/parallel/collective"
 	"github.com/octavo-fp8/octavo/parallel/layers"
 	"github.com/octavo-fp8/octavo/scaling"
 	"github.com/octavo-fp8/octavo/train"
@@ -35,7 +36,7 @@ type teamKind struct {
 
 	// E4M3 sums gradients in E4M3, by a ring of ranks, each partial sum rounded.
 	e4m3 bool
-	rule layers.AmaxRule
+	rule collective.AmaxRule
 }
 
 // Teams that goals are about. What others are compared with comes before them.
@@ -62,8 +63,8 @@ var teamKinds = []teamKind{
 	{name: gatherMXFP8, weights: "mxfp8"},
 	{name: gatherNorms, weights: "mxfp8", norms: true},
 	{name: gatherFP4, weights: "mxfp4"},
-	{name: sumShared, weights: "fp32", e4m3: true, rule: layers.AmaxShared},
-	{name: sumLate, weights: "fp32", e4m3: true, rule: layers.AmaxLate},
+	{name: sumShared, weights: "fp32", e4m3: true, rule: collective.AmaxShared},
+	{name: sumLate, weights: "fp32", e4m3: true, rule: collective.AmaxLate},
 	{name: amaxOnTime, weights: "fp32", delayed: true, amax: layers.AmaxOnTime},
 	{name: amaxBehind, weights: "fp32", delayed: true, amax: layers.AmaxStepBehind},
 	{name: amaxNever, weights: "fp32", delayed: true, amax: layers.AmaxNever},
@@ -110,11 +111,11 @@ func (k teamKind) config() nn.Config {
 // under an amax that all share would saturate otherwise.
 func (k teamKind) options(summed *saturation) layers.ZeroOptions {
 	o := layers.ZeroOptions{Stage: 3, Weights: wire(k.weights), KeepVectors: k.norms, Amax: k.amax}
-	o.Gradients.Order = layers.OrderRing
+	o.Gradients.Order = collective.OrderRing
 	if k.e4m3 {
-		o.Division = train.DividePre
+		o.Division = collective.DividePre
 		g := &o.Gradients
-		g.Wire, g.Rounding, g.Amax = wire("e4m3-tensor"), layers.RoundStored, k.rule
+		g.Wire, g.Rounding, g.Amax = wire("e4m3-tensor"), collective.RoundStored, k.rule
 		g.Reporter = summed
 	}
 	return o

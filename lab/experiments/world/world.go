@@ -13,7 +13,7 @@ import (
 	"github.com/octavo-fp8/octavo/lab/statistics"
 	"github.com/octavo-fp8/octavo/lab/training"
 	"github.com/octavo-fp8/octavo/nn"
-	"github.com/octavo-fp8/octavo/parallel/layers"
+	"github.com/octavo-fp8/octavo/parallel/collective"
 	"github.com/octavo-fp8/octavo/train"
 )
 
@@ -156,8 +156,8 @@ func (s *study) bySeed(figure func(*sample) float64) []float64 {
 }
 
 // wire returns the one of a name that package world knows.
-func wire(name string) layers.Wire {
-	w, err := layers.ParseWire(name)
+func wire(name string) collective.Wire {
+	w, err := collective.ParseWire(name)
 	if err != nil {
 		panic(err)
 	}

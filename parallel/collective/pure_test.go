@@ -1,4 +1,4 @@
-package layers
+package collective
 
 import (
 	"fmt"
@@ -8,7 +8,6 @@ import (
 
 	"github.com/octavo-fp8/octavo/scaling"
 	"github.com/octavo-fp8/octavo/tensor"
-	"github.com/octavo-fp8/octavo/train"
 )
 
 var (
@@ -90,7 +89,7 @@ func TestAllReduce(t *testing.T) {
 		for _, rounding := range allRoundings {
 			for ranks := 1; ranks <= 13; ranks++ {
 				operands := operandsOf(1, ranks, n)
-				x := Exchange{Wire: Wire{Type: BF16}, Result: Wire{Type: BF16}, Order: order, Rounding: rounding}
+				x := Exchange{Wire: Wire{kind: kindBF16}, Result: Wire{kind: kindBF16}, Order: order, Rounding: rounding}
 				sum, traffic, err := x.AllReduce(t.Context(), operands)
 				require.NoError(t, err)
 				per := (n + ranks - 1) / ranks
@@ -139,7 +138,7 @@ func TestCastMessage(t *testing.T) {
 	require.Equal(t, map[string]Volume{"e4m3-cast": {1, 4}}, traffic[1], "no scales")
 	shared := Exchange{Wire: w, Amax: AmaxShared}
 	require.ErrorIs(t, shared.Check(), ErrInput)
-	require.ErrorIs(t, Wire{Type: Cast, Recipe: scaling.Recipe{Format: 99}}.Check(), ErrInput)
+	require.ErrorIs(t, Wire{kind: kindCast, Recipe: scaling.Recipe{Format: 99}}.Check(), ErrInput)
 }
 
 // TestCodedMessages has every message quantized by itself, rows by token.
@@ -148,7 +147,7 @@ func TestCodedMessages(t *testing.T) {
 	operands := operandsOf(3, 3, rows*cols)
 	for _, name := range wireNames() {
 		w := wire(t, name)
-		if w.Type != Coded {
+		if w.kind != kindCoded {
 			continue
 		}
 		x := Exchange{Name: "x", Cols: cols, Wire: w, Result: w, Order: OrderScatter}
@@ -182,14 +181,14 @@ func TestCodedMessages(t *testing.T) {
 	}
 }
 
-// TestReducer compares with the FP8 sums of package train: codes of E4M3 under a scale
+// TestReducer compares with the FP8 sums of a Reducer: codes of E4M3 under a scale
 // that all share, here 1, and partial sums in it.
 func TestReducer(t *testing.T) {
 	const n, ranks = 1000, 6
 	operands := operandsOf(4, ranks, n)
 	operands[2][17] = 448
 	want := make([]float32, n)
-	reducer := train.Reducer{FP8: true}
+	reducer := Reducer{FP8: true}
 	reducer.Mean(0, want, operands)
 	x := Exchange{Wire: wire(t, "e4m3-tensor"), Result: wire(t, "e4m3-tensor"), Rounding: RoundStored, Amax: AmaxShared}
 	sum, traffic, err := x.AllReduce(t.Context(), operands)
@@ -255,8 +254,11 @@ func TestRefusals(t *testing.T) {
 		"depend on outer ones":   func() error { x := Exchange{Amax: AmaxShared, Wire: wire(t, "nvfp4")}; return x.Check() },
 		"unknown order":          func() error { x := Exchange{Order: 9}; return x.Check() },
 		"unknown wire \"fp7\"":   func() error { _, err := ParseWire("fp7"); return err },
-		"a message has no histo": func() error { return Wire{Type: Coded, Recipe: scaling.Recipe{Profile: scaling.TEDelayed}}.Check() },
-		"rank 2 is the root":     func() error { _, _, err := Exchange{}.Broadcast(t.Context(), 2, 2, two[0]); return err },
+		"a message has no histo": func() error { return Wire{kind: kindCoded, Recipe: scaling.Recipe{Profile: scaling.TEDelayed}}.Check() },
+		"no rank 2 of 2": func() error {
+			_, err := Run(t.Context(), 2, func(r *Rank) error { return r.Send(Exchange{}, 2, Subject{}, "send", two[0]) })
+			return err
+		},
 		"for 1 ranks": func() error {
 			_, _, err := Exchange{}.AllToAll(t.Context(), [][][]float32{{two[0]}, {two[0]}})
 			return err

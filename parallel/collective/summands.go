@@ -1,4 +1,4 @@
-package train
+package collective
 
 import (
 	"github.com/octavo-fp8/octavo/fp8"
@@ -18,8 +18,8 @@ func newSummands() *summandBuffers {
 	return &summandBuffers{make([]float32, summands), make([]float32, summands), make([]byte, summands)}
 }
 
-// wire is the policy of E4M3 that is sent: what is not finite stays so.
-var wire = fp8.Policy{Inf: fp8.InfPropagate}
+// sentPolicy keeps what is not finite so.
+var sentPolicy = fp8.Policy{Inf: fp8.InfPropagate}
 
 // part8 does elements [lo, hi) in FP8.
 func (s *sharing) part8(b *summandBuffers, lo, hi int, encode, sums *fp8.Stats) {
@@ -27,14 +27,16 @@ func (s *sharing) part8(b *summandBuffers, lo, hi int, encode, sums *fp8.Stats) 
 	sum, value, codes := b.sum[:n], b.value[:n], b.codes[:n]
 	before := fp8.Scale{Stored: 1, Multiplier: s.before}
 	for worker, shard := range s.shards {
-		fp8.EncodeScaled(codes, shard[lo:hi], fp8.E4M3, wire, before, 0, encode)
+		fp8.EncodeScaled(codes, shard[lo:hi], fp8.E4M3, sentPolicy, before, 0, encode)
 		if worker == 0 {
 			fp8.Decode(sum, codes, fp8.E4M3)
 			continue
 		}
 		fp8.Decode(value, codes, fp8.E4M3)
-		addTo(sum, sum, value)
-		fp8.Encode(codes, sum, fp8.E4M3, wire, sums)
+		for i, v := range value {
+			sum[i] += v
+		}
+		fp8.Encode(codes, sum, fp8.E4M3, sentPolicy, sums)
 		fp8.Decode(sum, codes, fp8.E4M3)
 	}
 	for i, v := range sum {

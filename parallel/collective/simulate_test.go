@@ -1,4 +1,4 @@
-package layers
+package collective
 
 import (
 	"math"
@@ -84,7 +84,7 @@ func TestManyRanksSimulated(t *testing.T) {
 	errors := map[Order]SumError{}
 	for _, order := range []Order{OrderRing, OrderTree} {
 		s := Simulation{
-			Exchange: Exchange{Order: order, Wire: Wire{Type: BF16}, Rounding: RoundStored}, Ranks: ranks, Elements: n,
+			Exchange: Exchange{Order: order, Wire: Wire{kind: kindBF16}, Rounding: RoundStored}, Ranks: ranks, Elements: n,
 			Operand: func(dst []float32, r int) {
 				for i := range dst {
 					dst[i] = 1 + float32(random.Hash(1, uint64(r), uint64(i))>>40)*0x1p-24

@@ -1,4 +1,4 @@
-package layers
+package collective
 
 // addition adds the sums of slots a and b at a rank. It becomes slot a. Slot r is the
 // operand of rank r at first; aFrom and bFrom are where the slots are before.

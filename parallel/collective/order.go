@@ -1,4 +1,4 @@
-package layers
+package collective
 
 import "github.com/octavo-fp8/octavo/internal/enum"
 

@@ -1,8 +1,6 @@
-package layers
+package collective
 
 import (
-	"context"
-
 	"github.com/octavo-fp8/octavo/gemm"
 	"github.com/octavo-fp8/octavo/tensor"
 )
@@ -44,57 +42,12 @@ func (s *Slices) Of(rank, ranks int) (lo, hi int) {
 	return rank * s.Count / ranks, (rank + 1) * s.Count / ranks
 }
 
-// AllReduceSlices writes the sum of the terms of all slices to dst. Terms are those of
-// the rank's own slices, as [Slices.Of] says.
-func (r *Rank) AllReduceSlices(s Slices, dst []float32, terms [][]float32) error {
-	for _, term := range terms {
-		if len(term) != len(dst) {
-			return inputError("%q: a term of %d elements of a sum of %d", s.Name, len(term), len(dst))
-		}
-	}
-	src, err := r.hostedTerms(&s, terms)
-	if err != nil {
-		return err
-	}
-	src.n = len(dst)
-	return r.reduce(&s.Exchange, src, false, func(part, lo, hi int, p *parcel) { p.decode(dst[lo:hi]) })
-}
-
-// hostedTerms returns the terms of the rank's slices as operands of a reduction.
-func (r *Rank) hostedTerms(s *Slices, terms [][]float32) (hosted, error) {
-	if err := s.Check(); err != nil {
-		return hosted{}, err
-	}
-	first, end := s.Of(r.id, r.Ranks())
-	if len(terms) != end-first {
-		return hosted{}, inputError("%q: rank %d has %d terms of slices: want %d",
-			s.Name, r.id, len(terms), end-first)
-	}
-	src := hosted{operands: map[int][]float32{}, host: s.hosts(r.Ranks())}
-	for i, term := range terms {
-		if src.n = len(term); src.n != len(terms[0]) {
-			return hosted{}, inputError("%q: terms of %d and of %d elements", s.Name, len(terms[0]), src.n)
-		}
-		src.operands[first+i] = term
-	}
-	return src, nil
-}
-
-// Multiply writes A·Bᵀ to c, as [gemm.Multiply] does, but with K in slices, each of which
-// is a product by itself, in the canonical order: it is what ranks compute that share K
-// out, by a rank alone. a is [M, K], b is [N, K] and c is [M, N]. The error is
-// [ErrInput], that of [gemm.Multiply], or [tensor.ErrBlock] where a slice does not begin
-// where a block does: see Align.
-func (s Slices) Multiply(ctx context.Context, c []float32, a, b *tensor.Tensor, workers int) error {
-	_, err := Run(ctx, 1, func(r *Rank) error {
-		_, k := a.Dims()
-		return r.Multiply(s, c, a, b, k, workers)
-	})
-	return err
-}
-
-// Multiply is [Slices.Multiply] among ranks, with the same bits on each. a and b are
-// columns [lo, hi) of the operands, as [Slices.Columns] says; k is the whole K.
+// Multiply writes A·Bᵀ to c, as [gemm.Multiply] does, but with K in slices, each of which is
+// a product by itself, in the canonical order, with the same bits on each rank and however
+// many there are. a and b are columns [lo, hi) of operands [M, K] and [N, K], as
+// [Slices.Columns] says; k is the whole K and c is [M, N]. The error is [ErrInput], that of
+// [gemm.Multiply], or [tensor.ErrBlock] where a slice does not begin where a block does: see
+// Align.
 func (r *Rank) Multiply(s Slices, c []float32, a, b *tensor.Tensor, k, workers int) error {
 	if err := s.Check(); err != nil {
 		return err
@@ -156,4 +109,23 @@ func columns(t *tensor.Tensor, lo, hi int) (*tensor.Tensor, error) {
 	part.Codes = t.Codes[lo:]
 	part.Stride, _ = t.Strides()
 	return &part, nil
+}
+
+// Tokens returns the rows [lo, hi) of so many that a rank has where layers are sequence
+// parallel (Korthikanti et al., arXiv 2205.05198): those of its slices, each of which has
+// as many as another or one more.
+func (s *Slices) Tokens(rows, rank, ranks int) (lo, hi int) {
+	first, end := s.Of(rank, ranks)
+	return first * rows / s.Count, end * rows / s.Count
+}
+
+// hosts returns the rank of each slice.
+func (s *Slices) hosts(ranks int) (host []int) {
+	for rank := range ranks {
+		lo, hi := s.Of(rank, ranks)
+		for range hi - lo {
+			host = append(host, rank)
+		}
+	}
+	return host
 }

@@ -1,4 +1,4 @@
-package layers
+package collective
 
 import (
 	"context"
@@ -75,22 +75,19 @@ func (w *world) err(ctx context.Context) error {
 // letter is a message from a rank.
 type letter struct {
 	from    int
-	subject subject
-	parcel  *parcel
-	values  []float32 // for the rank itself
-	numbers []float64 // of what is no tensor, such as amaxes
-	data    []byte
-	asked   []asked // of experts
+	subject Subject
+	content any // a *parcel, values for the rank itself, or what [Pass] and others send
 }
 
-// subject is what a message belongs to: ranks that do the same agree in it.
-type subject struct {
-	what, name string
-	part, n    int
+// Subject is what a message belongs to: ranks that do the same agree in it.
+type Subject struct {
+	What, Name string
+	Part, Size int
 }
 
-func (s subject) String() string {
-	return fmt.Sprintf("%s of %q, part %d, %d elements", s.what, s.name, s.part, s.n)
+// String returns the text of s in errors.
+func (s Subject) String() string {
+	return fmt.Sprintf("%s of %q, part %d, %d elements", s.What, s.Name, s.Part, s.Size)
 }
 
 // mailbox is where a rank hears from the others.
@@ -182,36 +179,17 @@ func (r *Rank) send(to int, l letter) error {
 }
 
 // receive returns the next letter from a rank of the group, which must be of the subject.
-func (r *Rank) receive(from int, s subject) (letter, error) {
+func (r *Rank) receive(from int, s Subject) (letter, error) {
 	sender := r.members[from]
-	l, err := r.next(sender, s)
+	l, err := r.take(sender, s, func(kept []letter) int { return min(len(kept), 1) - 1 })
 	if err == nil && l.subject != s {
 		err = mismatch("%v is expected of rank %d, which is in %v", s, sender, l.subject)
 	}
 	return l, err
 }
 
-// next returns the next letter of a sender.
-func (r *Rank) next(sender int, s subject) (letter, error) {
-	return r.take(sender, s, func(kept []letter) int { return min(len(kept), 1) - 1 })
-}
-
-// receiveAbout returns the first letter of a subject from a rank of the group, whatever else
-// that has sent before.
-func (r *Rank) receiveAbout(from int, s subject) (letter, error) {
-	return r.take(r.members[from], s, func(kept []letter) int {
-		return slices.IndexFunc(kept, func(l letter) bool { return l.subject == s })
-	})
-}
-
-// keepOwn has the rank receive values from itself.
-func (r *Rank) keepOwn(s subject, values []float32) {
-	id := r.members[r.id]
-	r.world.boxes[id].keep(letter{from: id, subject: s, values: values})
-}
-
 // take returns the letter of a sender that choose gives the index of, once it has come.
-func (r *Rank) take(sender int, s subject, choose func(kept []letter) int) (letter, error) {
+func (r *Rank) take(sender int, s Subject, choose func(kept []letter) int) (letter, error) {
 	own := r.world.boxes[r.members[r.id]]
 	gone := r.world.boxes[sender].gone
 	for left := false; ; {
@@ -237,13 +215,125 @@ func (r *Rank) take(sender int, s subject, choose func(kept []letter) int) (lett
 	}
 }
 
-// sendParcel sends a message, and counts it.
-func (r *Rank) sendParcel(to int, s subject, p *parcel) error {
-	r.world.traffic.count(r.members[r.id], p.wire.String(), p.bytes())
-	return r.send(to, letter{subject: s, parcel: p})
+// post sends what counts as so many bytes in a format.
+func (r *Rank) post(to int, s Subject, format string, bytes int64, content any) error {
+	if bytes > 0 {
+		r.world.traffic.count(r.members[r.id], format, bytes)
+	}
+	return r.send(to, letter{subject: s, content: content})
 }
 
-func (r *Rank) receiveParcel(from int, s subject) (*parcel, error) {
-	l, err := r.receive(from, s)
-	return l.parcel, err
+func (r *Rank) sendParcel(to int, s Subject, p *parcel) error {
+	return r.post(to, s, p.wire.String(), p.bytes(), p)
+}
+
+func (r *Rank) receiveParcel(from int, s Subject) (*parcel, error) {
+	return contentOf[*parcel](r.receive(from, s))
+}
+
+// Send sends values to a rank of the group, which gets them by [Rank.Take], with the Wire,
+// Cols, Name and Reporter of x, which hears of the operation op. Rounding at random depends
+// on about.Part. The rank itself gets values as they are.
+func (r *Rank) Send(x Exchange, to int, about Subject, op string, values []float32) error {
+	if to < 0 || to >= r.Ranks() {
+		return inputError("%q: there is no rank %d of %d to send to", x.Name, to, r.Ranks())
+	}
+	if err := x.checkMessage(r.Ranks(), len(values)); err != nil {
+		return err
+	}
+	if to == r.id {
+		own := r.members[to]
+		r.world.boxes[own].keep(letter{from: own, subject: about, content: values})
+		return nil
+	}
+	p, err := x.pack(r.ctx, op, x.Wire, values, nil, uint64(about.Part))
+	if err != nil {
+		return err
+	}
+	return r.sendParcel(to, about, p)
+}
+
+// Take returns the values that a rank of the group has sent about a subject, whatever else it
+// has sent before.
+func (r *Rank) Take(from int, about Subject) ([]float32, error) {
+	l, err := r.take(r.members[from], about, func(kept []letter) int {
+		return slices.IndexFunc(kept, func(l letter) bool { return l.subject == about })
+	})
+	if own, ok := l.content.([]float32); ok || err != nil {
+		return own, err
+	}
+	p, err := contentOf[*parcel](l, err)
+	if err != nil {
+		return nil, err
+	}
+	values := make([]float32, p.len())
+	p.decode(values)
+	return values, nil
+}
+
+// contentOf returns what a letter has, or the error.
+func contentOf[T any](l letter, err error) (content T, _ error) {
+	if err != nil {
+		return content, err
+	}
+	content, ok := l.content.(T)
+	if !ok {
+		return content, mismatch("%v has a %T", l.subject, l.content)
+	}
+	return content, nil
+}
+
+// Pass gives a rank of the group what another has, which counts as so many bytes in a format
+// and which nobody may change after. Others return at once.
+func Pass[T any](r *Rank, from, to int, about Subject, format string, bytes int64, what *T) (err error) {
+	switch {
+	case from == to:
+	case r.id == from:
+		return r.post(to, about, format, bytes, *what)
+	case r.id == to:
+		*what, err = contentOf[T](r.receive(from, about))
+	}
+	return err
+}
+
+// Merge returns on all ranks of the group what rank 0 makes of what they have, in their
+// order. size returns the bytes that something counts as.
+func Merge[T any](
+	r *Rank, about Subject, format string, size func(T) int64, own T, merge func(all []T) (T, error),
+) (merged T, err error) {
+	all := make([]T, r.Ranks())
+	all[r.id] = own
+	for from := range all {
+		if err := Pass(r, from, 0, about, format, size(own), &all[from]); err != nil {
+			return merged, err
+		}
+	}
+	if r.id == 0 {
+		if merged, err = merge(all); err != nil {
+			return merged, err
+		}
+	}
+	for to := range all {
+		if err := Pass(r, 0, to, about, format, size(merged), &merged); err != nil {
+			return merged, err
+		}
+	}
+	return merged, nil
+}
+
+// Swap gives each rank j of the group mine[j], and returns what each has for r.
+func Swap[T any](r *Rank, about Subject, format string, size func(T) int64, mine []T) ([]T, error) {
+	all := make([]T, r.Ranks())
+	all[r.id] = mine[r.id]
+	for to := range mine {
+		if err := Pass(r, r.id, to, about, format, size(mine[to]), &mine[to]); err != nil {
+			return nil, err
+		}
+	}
+	for from := range all {
+		if err := Pass(r, from, r.id, about, format, 0, &all[from]); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
 }

@@ -1,4 +1,4 @@
-package layers
+package collective
 
 import (
 	"context"
@@ -105,7 +105,9 @@ func TestGathers(t *testing.T) {
 				what := fmt.Sprintf("%d ranks, %s, %v", ranks, name, order)
 				all, volume, err := x.AllGather(t.Context(), operands)
 				require.NoError(t, err)
-				one, traffic, err := x.Broadcast(t.Context(), ranks, ranks/2, randoms(9, 24))
+				alone, only := make([][]float32, ranks), make([]int, ranks) // a broadcast
+				alone[ranks/2], only[ranks/2] = randoms(9, 24), 24
+				one, traffic, err := x.AllGather(t.Context(), alone)
 				require.NoError(t, err)
 				volume.Add(traffic)
 				results, traffic, err := x.AllToAll(t.Context(), toAll)
@@ -121,10 +123,7 @@ func TestGathers(t *testing.T) {
 						return err
 					}
 					values := make([]float32, 24)
-					if r.ID() == ranks/2 {
-						values = randoms(9, 24)
-					}
-					if err := r.Broadcast(x, ranks/2, values); err != nil {
+					if err := r.AllGather(x, values, only, alone[r.ID()]); err != nil {
 						return err
 					}
 					from := make([][]float32, ranks)
@@ -209,7 +208,8 @@ func TestFailure(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	_, err := Run(ctx, 3, func(r *Rank) error {
 		cancel()
-		return r.Receive(Exchange{}, (r.ID()+1)%3, make([]float32, 1))
+		_, err := r.Take((r.ID()+1)%3, Subject{})
+		return err
 	})
 	require.ErrorIs(t, err, context.Canceled)
 }
@@ -264,16 +264,16 @@ func TestReports(t *testing.T) {
 			require.NoError(t, err)
 		})
 		require.Equal(t, pure, world)
-		switch x.Wire.Type {
-		case FP32:
+		switch x.Wire.kind {
+		case kindFP32:
 			require.Equal(t, int64(1), pure["sum"].Stats.SaturatedPos) // 6e38
 			require.Equal(t, int64(8), pure["sum"].Stats.Elements)
 			require.Equal(t, int64(1), pure["sum"].Stats.PosInf) // plus 1
 			require.NotContains(t, pure, "send")
-		case BF16:
+		case kindBF16:
 			require.Equal(t, int64(8), pure["send"].Stats.Elements) // 2 hops of 4 elements
 			require.NotContains(t, pure, "result")                  // FP32
-		case Coded:
+		case kindCoded:
 			require.Equal(t, int64(3), pure["send"].Blocks-2) // 3 operands and 2 partial sums
 			require.Positive(t, pure["send"].Stats.Flushed)   // 1 beside 3e38
 		}

@@ -1,4 +1,4 @@
-package layers
+package collective
 
 import (
 	"maps"
@@ -26,12 +26,15 @@ func (t Traffic) count(from int, format string, bytes int64) {
 	t[from][format] = Volume{v.Messages + 1, v.Bytes + bytes}
 }
 
-// Add adds other, of as many ranks.
-func (t Traffic) Add(other Traffic) {
+// Add adds other, which may be of more ranks.
+func (t *Traffic) Add(other Traffic) {
 	for r, formats := range other {
+		if r == len(*t) {
+			*t = append(*t, map[string]Volume{})
+		}
 		for name, v := range formats {
-			sum := t[r][name]
-			t[r][name] = Volume{sum.Messages + v.Messages, sum.Bytes + v.Bytes}
+			sum := (*t)[r][name]
+			(*t)[r][name] = Volume{sum.Messages + v.Messages, sum.Bytes + v.Bytes}
 		}
 	}
 }
@@ -46,7 +49,7 @@ func (t Traffic) Bytes() (n int64) {
 
 // ByFormat returns what all ranks have sent in each format.
 func (t Traffic) ByFormat() map[string]Volume {
-	sum := Traffic{map[string]Volume{}}
+	sum := newTraffic(1)
 	for _, formats := range t {
 		sum.Add(Traffic{formats})
 	}
@@ -57,11 +60,3 @@ func (t Traffic) ByFormat() map[string]Volume {
 func (t Traffic) Formats() []string { return slices.Sorted(maps.Keys(t.ByFormat())) }
 
 const amaxFormat = "amax"
-
-// countAmaxes counts the exchange of n amaxes through rank 0.
-func (t Traffic) countAmaxes(n int) {
-	for r := 1; r < len(t); r++ {
-		t.count(r, amaxFormat, 4*int64(n))
-		t.count(0, amaxFormat, 4*int64(n))
-	}
-}

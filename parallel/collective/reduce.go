@@ -1,7 +1,7 @@
-package train
+package collective
 
 import (
-	"encoding/json"
+	"cmp"
 	"math"
 	"sync"
 
@@ -18,47 +18,17 @@ import (
 // end. It is plain data: kept as JSON it goes on where it was. Not safe for
 // concurrent use.
 type Reducer struct {
-	FP8      bool
-	Division Division
+	FP8      bool     `json:"fp8"`
+	Division Division `json:"division"`
 
 	// Threshold is the share of values that may saturate before [DivideAuto] halves
 	// its factor. 0: 1e-5, which secondary sources give for FP8-LM.
-	Threshold float64
+	Threshold float64 `json:"threshold"`
 
-	Workers int // goroutines; 0: GOMAXPROCS. Results do not depend on it.
+	Workers int `json:"-"` // goroutines; 0: GOMAXPROCS. Results do not depend on it.
 
 	// Mu are the factors of DivideAuto by tensor, from 1 at first.
-	Mu []float64
-}
-
-// reducerState is a [Reducer] in JSON.
-type reducerState struct {
-	Version   int       `json:"version"`
-	FP8       bool      `json:"fp8"`
-	Division  Division  `json:"division"`
-	Threshold float64   `json:"threshold"`
-	Mu        []float64 `json:"mu,omitempty"`
-}
-
-const reducerVersion = 1
-
-// MarshalJSON implements [json.Marshaler]: all but Workers.
-func (r Reducer) MarshalJSON() ([]byte, error) {
-	return json.Marshal(reducerState{reducerVersion, r.FP8, r.Division, r.Threshold, r.Mu})
-}
-
-// UnmarshalJSON implements [json.Unmarshaler]. Workers stay as they are. A state of
-// another version is an error, [ErrVersion].
-func (r *Reducer) UnmarshalJSON(text []byte) error {
-	var s reducerState
-	if err := json.Unmarshal(text, &s); err != nil {
-		return err
-	}
-	if s.Version != reducerVersion {
-		return versionError("train: reducer of version %d: this package reads version %d", s.Version, reducerVersion)
-	}
-	r.FP8, r.Division, r.Threshold, r.Mu = s.FP8, s.Division, s.Threshold, s.Mu
-	return r.Check()
+	Mu []float64 `json:"mu,omitempty"`
 }
 
 // Check returns an error that names the first option that is out of range. It is
@@ -69,13 +39,13 @@ func (r *Reducer) Check() error {
 	}
 	switch {
 	case !(r.Threshold >= 0):
-		return inputError("train: Reducer.Threshold is %v: it must not be negative", r.Threshold)
+		return reducerError("Reducer.Threshold is %v: it must not be negative", r.Threshold)
 	case r.Workers < 0:
-		return inputError("train: Reducer.Workers is %d: it must not be negative", r.Workers)
+		return reducerError("Reducer.Workers is %d: it must not be negative", r.Workers)
 	}
 	for i, mu := range r.Mu {
 		if !(mu > 0 && mu <= 1) {
-			return inputError("train: Reducer.Mu[%d] is %v: it must be above 0 and at most 1", i, mu)
+			return reducerError("Reducer.Mu[%d] is %v: it must be above 0 and at most 1", i, mu)
 		}
 	}
 	return nil
@@ -107,6 +77,24 @@ func (d Division) MarshalText() ([]byte, error) { return divisions.MarshalText(d
 // UnmarshalText implements [encoding.TextUnmarshaler].
 func (d *Division) UnmarshalText(text []byte) error { return divisions.UnmarshalText(d, text) }
 
+// Factors returns what values of n workers are multiplied by, and their sum after. Of
+// [DivideAuto], which has a [Reducer], they are those of [DividePost].
+func (d Division) Factors(n int) (before, after float32) { return factors(1, d.factor(n), n) }
+
+func factors(scale, f float64, n int) (before, after float32) {
+	return float32(scale * f), float32(1 / (scale * (f * float64(n))))
+}
+
+func (d Division) factor(n int) float64 {
+	switch d {
+	case DividePre:
+		return 1 / float64(n)
+	case DivideRoot:
+		return 1 / math.Sqrt(float64(n))
+	}
+	return 1
+}
+
 // Reduction is what happened to one tensor.
 type Reduction struct {
 	Scale  float32 // by which values were multiplied for FP8, before the factor; 1 in FP32
@@ -133,7 +121,7 @@ const (
 // In FP8 all workers share a scale, the smallest of theirs, which are 448 over the
 // largest magnitude (those that have zeros only do not count). Each value is encoded
 // once, and so is each partial sum, which is exact before. What is NaN or infinite
-// becomes NaN, so that nothing hides it from [optim.AdamW.Step].
+// becomes NaN, so that nothing hides it from an optimizer.
 //
 // In the paper values have been in FP8 once before, under a scale of each worker's
 // own.
@@ -144,8 +132,7 @@ func (r *Reducer) Mean(tensor int, dst []float32, shards [][]float32) Reduction 
 		s.scale = sharedScale(shards)
 	}
 	factor := r.factor(tensor, len(shards))
-	s.before = float32(float64(s.scale) * factor)
-	s.after = float32(1 / (float64(s.scale) * (factor * float64(len(shards)))))
+	s.before, s.after = factors(float64(s.scale), factor, len(shards))
 	encode, sum := s.run(r.Workers)
 	if r.Division == DivideAuto {
 		r.adapt(tensor, encode.Saturated()+sum.Saturated(), len(dst))
@@ -172,24 +159,19 @@ func (r *Reducer) check(tensor int, dst []float32, shards [][]float32) {
 
 // factor returns the f of [Division].
 func (r *Reducer) factor(tensor, n int) float64 {
-	switch r.Division {
-	case DividePre:
-		return 1 / float64(n)
-	case DivideRoot:
-		return 1 / math.Sqrt(float64(n))
-	case DivideAuto:
-		for len(r.Mu) <= tensor {
-			r.Mu = append(r.Mu, 1)
-		}
-		return r.Mu[tensor]
+	if r.Division != DivideAuto {
+		return r.Division.factor(n)
 	}
-	return 1
+	for len(r.Mu) <= tensor {
+		r.Mu = append(r.Mu, 1)
+	}
+	return r.Mu[tensor]
 }
 
 // adapt changes the factor of a tensor of n values.
 func (r *Reducer) adapt(tensor int, saturated int64, n int) {
 	const growth = 1.0006933874625807 // 2^(1/1000)
-	if float64(saturated) > float64(orDefault(r.Threshold, 1e-5)*float64(n)) {
+	if float64(saturated) > float64(cmp.Or(r.Threshold, 1e-5)*float64(n)) {
 		r.Mu[tensor] /= 2
 	} else {
 		r.Mu[tensor] = min(float64(r.Mu[tensor]*growth), 1)

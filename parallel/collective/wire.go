@@ -1,50 +1,33 @@
-package layers
+package collective
 
 import (
 	"strings"
 
 	"github.com/octavo-fp8/octavo/fp8"
-	"github.com/octavo-fp8/octavo/internal/enum"
 	"github.com/octavo-fp8/octavo/internal/random"
 	"github.com/octavo-fp8/octavo/scaling"
 	"github.com/octavo-fp8/octavo/tensor"
 )
 
-// WireType is what a [Wire] sends for a value.
-type WireType uint8
+// wireKind is what a [Wire] sends for a value.
+type wireKind uint8
 
 const (
-	FP32  WireType = iota // four bytes
-	BF16                  // two bytes, rounded to nearest even
-	Coded                 // a code, and scales for blocks of them
-	Cast                  // a code of the value as it is, without scales
+	kindFP32  wireKind = iota // four bytes
+	kindBF16                  // two bytes, rounded to nearest even
+	kindCoded                 // a code, and scales for blocks of them
+	kindCast                  // a code of the value as it is, without scales
 )
 
-var wireTypes = enum.Enum[WireType]{
-	Type: "WireType", What: "type of wire",
-	Names: []string{"fp32", "bf16", "coded", "cast"},
-	Err:   ErrInput, Prefix: "world",
-}
-
-// String returns the name of t, such as "bf16".
-func (t WireType) String() string { return wireTypes.String(t) }
-
-// MarshalText implements [encoding.TextMarshaler].
-func (t WireType) MarshalText() ([]byte, error) { return wireTypes.MarshalText(t) }
-
-// UnmarshalText implements [encoding.TextUnmarshaler].
-func (t *WireType) UnmarshalText(text []byte) error { return wireTypes.UnmarshalText(t, text) }
-
 // Wire is the form in which values are sent. The zero Wire is FP32, and loses nothing.
-// Wires are comparable.
+// Others are those of [ParseWire] and [Coded]. Wires are comparable.
 type Wire struct {
-	Type WireType
+	kind wireKind
 
-	// Recipe is that of Coded: just in time, from the message's own amaxes unless an
+	// Recipe is that of codes: just in time, from the message's own amaxes unless an
 	// [Exchange] shares them. A message is a tensor of its own, [rows, cols], whose
 	// blocks begin where it begins. Rounding at random is new in each message of an exchange,
-	// and in exchanges of other names; with [Zero] also in each step, elsewhere if the Seed
-	// is. Of Cast, only the format and the policy count.
+	// and in exchanges of other names; in each step with [Wire.InStep]. Of Cast, only the format and the policy count.
 	Recipe scaling.Recipe
 }
 
@@ -54,10 +37,10 @@ var named = []struct {
 	wire Wire
 }{
 	{"fp32", Wire{}},
-	{"bf16", Wire{Type: BF16}},
+	{"bf16", Wire{kind: kindBF16}},
 	{"e4m3-tensor", coded(scaling.TEBlock, fp8.E4M3, 0, 0)},
 	{"e4m3-token", coded(scaling.TEBlock, fp8.E4M3, 1, 0)},
-	{"e4m3-cast", Wire{Type: Cast, Recipe: coded(scaling.TEBlock, fp8.E4M3, 0, 0).Recipe}},
+	{"e4m3-cast", Wire{kind: kindCast, Recipe: coded(scaling.TEBlock, fp8.E4M3, 0, 0).Recipe}},
 	{"e4m3-block", coded(scaling.TEBlock, fp8.E4M3, 1, 128)},
 	{"e4m3-block-pow2", coded(scaling.TEBlockPow2, fp8.E4M3, 1, 128)},
 	{"e5m2-tensor", coded(scaling.TEBlock, fp8.E5M2, 0, 0)},
@@ -71,10 +54,13 @@ var named = []struct {
 
 // coded returns a wire that keeps what is not finite so, where its format can.
 func coded(p scaling.Profile, f fp8.Format, rows, cols int) Wire {
-	return Wire{Type: Coded, Recipe: scaling.Recipe{
+	return Coded(scaling.Recipe{
 		Profile: p, Format: f, Block: tensor.Block{Rows: rows, Cols: cols}, Policy: fp8.Policy{Inf: fp8.InfPropagate},
-	}}
+	})
 }
+
+// Coded returns the wire of a recipe.
+func Coded(r scaling.Recipe) Wire { return Wire{kind: kindCoded, Recipe: r} }
 
 // wireNames returns the names that [ParseWire] knows.
 func wireNames() (names []string) {
@@ -98,15 +84,12 @@ func ParseWire(name string) (Wire, error) {
 
 // String returns the name of w or, if it has none, its recipe.
 func (w Wire) String() string {
-	if w.Type != Coded && w.Type != Cast {
-		return w.Type.String()
-	}
 	for _, n := range named {
 		if n.wire == w {
 			return n.name
 		}
 	}
-	if w.Type == Cast {
+	if w.kind == kindCast {
 		return "cast to " + w.Recipe.Format.String()
 	}
 	return w.Recipe.String()
@@ -129,8 +112,8 @@ func (w *Wire) UnmarshalText(text []byte) error {
 	return err
 }
 
-// inStep returns the wire with random numbers of its own in a step.
-func (w Wire) inStep(step uint64) Wire {
+// InStep returns the wire with random numbers of its own in a step.
+func (w Wire) InStep(step uint64) Wire {
 	if w.Recipe.Policy.Rounding == fp8.Stochastic {
 		w.Recipe.Policy.Seed = random.Hash(w.Recipe.Policy.Seed, step, 1)
 	}
@@ -139,10 +122,7 @@ func (w Wire) inStep(step uint64) Wire {
 
 // Check returns an error, [ErrInput], unless w can be used.
 func (w Wire) Check() error {
-	if err := wireTypes.Check(w.Type); err != nil {
-		return err
-	}
-	if w.Type != Coded && w.Type != Cast {
+	if w.kind != kindCoded && w.kind != kindCast {
 		return nil
 	}
 	if err := w.Recipe.Check(); err != nil {
@@ -159,12 +139,12 @@ func (w Wire) Check() error {
 // their scales.
 func (w Wire) Bytes(rows, cols int) int64 {
 	n := int64(rows) * int64(cols)
-	switch w.Type {
-	case BF16:
+	switch w.kind {
+	case kindBF16:
 		return 2 * n
-	case Cast:
+	case kindCast:
 		return int64(tensor.PackedLen(rows*cols, w.Recipe.Format.Bits()))
-	case Coded:
+	case kindCoded:
 		return w.codedBytes(rows, cols)
 	}
 	return 4 * n

@@ -1,4 +1,4 @@
-package layers
+package collective
 
 import (
 	"math"

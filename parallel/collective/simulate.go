@@ -1,13 +1,15 @@
-package layers
+package collective
 
 import (
 	"context"
 	"math"
+
+	"github.com/octavo-fp8/octavo/internal/meter"
 )
 
 // Simulation is the sum alone of a reduction, over any number of ranks: of R operands of
 // n elements it holds about log2 R at a time, not R. It is the part of an all-reduce
-// that ends at rank 0, as [Exchange.AllReduce] would sum it, with the Cols, Wire,
+// that ends at rank 0, as [Rank.AllReduceSlices] would sum it, with the Cols, Wire,
 // Order, Rounding, Result and Amax of the Exchange. Nothing is sent.
 type Simulation struct {
 	Exchange
@@ -59,20 +61,14 @@ func (s *Simulation) Run(ctx context.Context) ([]float32, SumError, error) {
 			}
 		},
 	}
-	p, err := e.run(s.schedule(), s.Ranks)
+	b := sumBuilder{where: identity(s.Ranks)}
+	p, err := e.run(b.sum(s.Order, s.Ranks, 0), b.list, s.Ranks)
 	if err != nil {
 		return nil, SumError{}, err
 	}
 	sum := make([]float32, s.Elements)
 	p.decode(sum)
 	return sum, errorOf(sum, exact, magnitudes), nil
-}
-
-// schedule returns that of the part that ends at rank 0.
-func (s *Simulation) schedule() *schedule {
-	b := sumBuilder{where: identity(s.Ranks)}
-	slot := b.sum(s.Order, s.Ranks, 0)
-	return &schedule{parts: 1, sums: [][]addition{b.list}, owner: []int{b.where[slot]}, slot: []int{slot}}
 }
 
 // amax returns the amaxes that ranks share, if they do.
@@ -119,4 +115,89 @@ func errorOf(sum []float32, exact []exactSum, magnitudes []float64) (e SumError)
 		e.Changed /= float64(counted)
 	}
 	return e
+}
+
+// evaluation computes the sum of one part as the tree that its additions are, depth
+// first: of R operands it holds two where they are added in turn, and log2 R in a tree.
+type evaluation struct {
+	partReduction
+	leaf    func(dst []float32, rank int)
+	traffic Traffic // nil: not counted
+	free    [][]float32
+}
+
+// node is an operand, or the addition of two nodes.
+type node struct {
+	at   int // rank
+	step int // which addition; -1: an operand
+	a, b *node
+}
+
+// tree returns the tree of additions.
+func tree(list []addition, ranks, root int) *node {
+	slots := make([]*node, ranks)
+	for r := range slots {
+		slots[r] = &node{at: r, step: -1}
+	}
+	for i, s := range list {
+		slots[s.a] = &node{s.at, i, slots[s.a], slots[s.b]}
+	}
+	return slots[root]
+}
+
+// run returns the result as it is sent, which a slot has after all additions.
+func (e *evaluation) run(slot int, list []addition, ranks int) (*parcel, error) {
+	sum, err := e.eval(tree(list, ranks, slot))
+	if err != nil {
+		return nil, err
+	}
+	return e.result(sum)
+}
+
+func (e *evaluation) eval(n *node) (slot, error) {
+	if n.step < 0 {
+		if err := meter.Err(e.ctx); err != nil {
+			return slot{}, err
+		}
+		values := e.buffer()
+		e.leaf(values, n.at)
+		return e.operand(values, n.at)
+	}
+	a, err := e.fetch(n, n.a, saltA)
+	if err != nil {
+		return slot{}, err
+	}
+	b, err := e.fetch(n, n.b, saltB)
+	if err != nil {
+		return slot{}, err
+	}
+	err = e.add(&a, b, n.step)
+	e.free = append(e.free, b.values)
+	return a, err
+}
+
+// fetch returns what an addition has of one of its two.
+func (e *evaluation) fetch(to, n *node, kind int) (slot, error) {
+	s, err := e.eval(n)
+	if err != nil || n.at == to.at {
+		return s, err
+	}
+	m, err := e.message(s, e.salt(kind, to.step))
+	if err != nil {
+		return s, err
+	}
+	if e.traffic != nil {
+		e.traffic.count(n.at, m.wire.String(), m.bytes())
+	}
+	m.decode(s.values)
+	return slot{values: s.values, partial: s.partial}, nil
+}
+
+func (e *evaluation) buffer() []float32 {
+	if k := len(e.free) - 1; k >= 0 {
+		b := e.free[k]
+		e.free = e.free[:k]
+		return b
+	}
+	return make([]float32, e.n)
 }

@@ -1,4 +1,4 @@
-package layers
+package collective
 
 import (
 	"context"
@@ -32,23 +32,25 @@ type Exchange struct {
 
 	// Amax is which amaxes the scales of Wire follow from, in a reduction. Partial sums
 	// are larger than operands, so that they may saturate with any but AmaxOwn unless
-	// operands are small: see [train.Division]. Result's scales are its own.
+	// operands are small: see [Division]. Result's scales are its own.
 	Amax   AmaxRule
 	Memory *AmaxMemory // of AmaxLate; each rank and each tensor needs its own
 
 	// Reporter, unless nil, hears of every message that is encoded and of every sum, as
-	// operations "send", "sum", "result" and so on, from several goroutines in a [World].
+	// operations "send", "sum", "result" and so on, from several goroutines in a [Run].
 	Reporter tensor.Reporter
 
-	cuts []int // of the parts, in elements, in place of the rule
+	// Cuts, unless nil, are where parts begin and end, in elements, in place of the rule: one
+	// more than there are parts.
+	Cuts []int
 }
 
 // AmaxMemory is what [AmaxLate] keeps from one exchange to the next. The zero value is
 // that before the first, which exchanges its amaxes in time.
 type AmaxMemory struct{ amax, before [][]float32 }
 
-// drop forgets the last exchange, such as that of a step that is not to count.
-func (m *AmaxMemory) drop() { m.amax = m.before }
+// Drop forgets the last exchange, such as that of a step that is not to count.
+func (m *AmaxMemory) Drop() { m.amax = m.before }
 
 // What happens to values, as a Reporter hears it.
 const (
@@ -71,7 +73,7 @@ func (x *Exchange) Check() error {
 	switch {
 	case x.Cols < 0:
 		return inputError("%q: Exchange.Cols is %d: it must not be negative", x.Name, x.Cols)
-	case x.Amax != AmaxOwn && x.Wire.Type != Coded:
+	case x.Amax != AmaxOwn && x.Wire.kind != kindCoded:
 		return inputError("%q: Exchange.Amax is %v: a wire of %v has no scales: leave it own",
 			x.Name, x.Amax, x.Wire)
 	case x.Amax != AmaxOwn && x.Wire.Recipe.Profile.Outer():
@@ -93,17 +95,17 @@ func (x *Exchange) check(ranks, n int) error {
 		return inputError("%q: %d ranks: there must be at least 1", x.Name, ranks)
 	case x.Cols > 0 && n%x.Cols != 0:
 		return inputError("%q: an operand of %d elements is not whole rows of %d", x.Name, n, x.Cols)
-	case x.cuts != nil && (len(x.cuts) != ranks+1 || x.cuts[0] != 0 || x.cuts[ranks] != n || !slices.IsSorted(x.cuts)):
+	case x.Cuts != nil && (len(x.Cuts) != ranks+1 || x.Cuts[0] != 0 || x.Cuts[ranks] != n || !slices.IsSorted(x.Cuts)):
 		return inputError("%q: cuts %v are not those of %d elements over %d ranks",
-			x.Name, x.cuts, n, ranks)
+			x.Name, x.Cuts, n, ranks)
 	}
 	return nil
 }
 
 // cut returns the range of a part of n elements.
 func (x *Exchange) cut(n, part, parts int) (lo, hi int) {
-	if x.cuts != nil && parts == len(x.cuts)-1 {
-		return x.cuts[part], x.cuts[part+1]
+	if x.Cuts != nil && parts == len(x.Cuts)-1 {
+		return x.Cuts[part], x.Cuts[part+1]
 	}
 	unit := max(x.Cols, 1)
 	per := (n/unit + parts - 1) / parts * unit
@@ -116,10 +118,6 @@ func (x *Exchange) shape(n int) (rows, cols int) {
 		return n / x.Cols, x.Cols
 	}
 	return 1, n
-}
-
-func (x *Exchange) packer(ctx context.Context, op string) *packer {
-	return &packer{ctx: ctx, name: x.Name, op: op, reporter: x.Reporter}
 }
 
 // slot is a sum at some rank, of one operand at first.
@@ -152,11 +150,6 @@ const (
 	saltResult
 )
 
-func (p *partReduction) pack(op string, w Wire, values []float32, amax []float32, salt uint64) (*parcel, error) {
-	rows, cols := p.x.shape(len(values))
-	return p.x.packer(p.ctx, op).pack(w, values, rows, cols, amax, salt)
-}
-
 // operand returns the slot of a rank's operand, whose values it takes over.
 func (p *partReduction) operand(values []float32, rank int) (s slot, err error) {
 	s = slot{values: values}
@@ -168,7 +161,7 @@ func (p *partReduction) operand(values []float32, rank int) (s slot, err error) 
 
 // round rounds a slot to the wire.
 func (p *partReduction) round(s *slot, salt uint64) (err error) {
-	if s.parcel, err = p.pack(opSend, p.x.Wire, s.values, p.amax, salt); err == nil {
+	if s.parcel, err = p.x.pack(p.ctx, opSend, p.x.Wire, s.values, p.amax, salt); err == nil {
 		s.parcel.decode(s.values)
 	}
 	return err
@@ -180,9 +173,9 @@ func (p *partReduction) message(s slot, salt uint64) (*parcel, error) {
 	case s.parcel != nil:
 		return s.parcel, nil
 	case p.x.Rounding == RoundOnce:
-		return p.pack(opSend, Wire{}, s.values, nil, salt)
+		return p.x.pack(p.ctx, opSend, Wire{}, s.values, nil, salt)
 	}
-	return p.pack(opSend, p.x.Wire, s.values, p.amax, salt)
+	return p.x.pack(p.ctx, opSend, p.x.Wire, s.values, p.amax, salt)
 }
 
 // received returns the slot of what was sent, or the error.
@@ -202,10 +195,10 @@ func (p *partReduction) add(a *slot, b slot, i int) error {
 		for i, x := range a.values {
 			rounding.CountSum(&st, x, b.values[i], x+b.values[i])
 		}
-		addTo(a.values, b.values)
-		p.x.packer(p.ctx, opSum).report(&st, a.values)
+		AddTo(a.values, b.values)
+		p.x.report(opSum, &st, a.values)
 	} else {
-		addTo(a.values, b.values)
+		AddTo(a.values, b.values)
 	}
 	a.parcel, a.partial = nil, true
 	if p.x.Rounding == RoundStored {
@@ -219,7 +212,7 @@ func (p *partReduction) result(s slot) (*parcel, error) {
 	if s.parcel != nil && p.x.Rounding == RoundStored && p.x.Result == p.x.Wire {
 		return s.parcel, nil
 	}
-	return p.pack(opResult, p.x.Result, s.values, nil, p.salt(saltResult, 0))
+	return p.x.pack(p.ctx, opResult, p.x.Result, s.values, nil, p.salt(saltResult, 0))
 }
 
 // newAmaxes returns amaxes of 0 for the blocks of a message of n elements.
@@ -229,10 +222,14 @@ func (x *Exchange) newAmaxes(n int) []float32 {
 	return make([]float32, gridRows*gridCols)
 }
 
-// raise raises amaxes to those of values.
+// raise raises amaxes, one for each block, to those of values.
 func (x *Exchange) raise(amax, values []float32) {
 	rows, cols := x.shape(len(values))
-	blockAmaxes(amax, values, rows, cols, x.Wire.Recipe.Block)
+	blockRows, blockCols := x.Wire.Recipe.Block.Extents(rows, cols)
+	_, gridCols := x.Wire.Recipe.Block.Grid(rows, cols)
+	for i := range rows {
+		fp8.AmaxBlocks(amax[i/blockRows*gridCols:][:gridCols], values[i*cols:][:cols], blockCols)
+	}
 }
 
 // remember keeps the amaxes of all parts where they are late, and returns those to use.
@@ -248,4 +245,19 @@ func (x *Exchange) remember(now [][]float32) [][]float32 {
 		}
 	}
 	return before
+}
+
+// checkMessage is check of an operand that is one message.
+func (x *Exchange) checkMessage(ranks, n int) error {
+	whole := *x
+	whole.Cuts = nil
+	return whole.check(ranks, n)
+}
+
+func identity(n int) []int {
+	list := make([]int, n)
+	for i := range list {
+		list[i] = i
+	}
+	return list
 }
