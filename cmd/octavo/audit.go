@@ -7,15 +7,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	auditing "github.com/octavo-fp8/octavo/cmd/internal/audit"
 	"github.com/octavo-fp8/octavo/cmd/internal/claim"
+	"github.com/octavo-fp8/octavo/cmd/internal/display"
 	"github.com/octavo-fp8/octavo/cmd/internal/jsonout"
 	"github.com/octavo-fp8/octavo/oracle"
 	"github.com/octavo-fp8/octavo/oracle/audit"
@@ -136,7 +135,7 @@ func newAuditCommand() *cobra.Command {
 		Short:   "Say which faults of a kernel a test would let pass",
 		Long:    auditLong,
 		Example: auditExample,
-		Args:    twoFilesAtMost,
+		Args:    productFiles,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f.Files = args
 			if f.list {
@@ -146,24 +145,19 @@ func newAuditCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			ctx, stop := untilSignal(cmd)
-			defer stop()
-			bar := newDisplay(cmd)
-			bar.Unit("faults", "faults")
-			found, err := in.Run(ctx, audit.Options{Faults: f.faults, Seed: f.size.Seed, Workers: int(min(f.workers, 1<<16)), Progress: bar})
-			bar.Finish()
-			switch {
-			case errors.Is(err, context.Canceled):
-				return stopped(ctx, "the test was not audited")
-			case err != nil:
+			found, err := work(cmd, "the test was not audited", func(ctx context.Context, d *display.Display) (*auditing.Found, error) {
+				d.Unit("faults", "faults")
+				found, err := in.Run(ctx, audit.Options{Faults: f.faults, Seed: f.size.Seed, Workers: int(min(f.workers, 1<<16)), Progress: d})
+				d.Finish()
+				if err != nil {
+					return nil, err
+				}
+				return found, f.write(ctx, cmd, found)
+			})
+			if err != nil {
 				return err
 			}
-			for _, wrong := range f.faults {
-				if found.Find(wrong) == nil {
-					return fmt.Errorf("the product cannot have the fault that %v", wrong)
-				}
-			}
-			return f.report(ctx, cmd, found)
+			return f.report(cmd, found)
 		},
 	}
 	f.add(cmd)
@@ -195,7 +189,7 @@ func (f *auditFlags) add(cmd *cobra.Command) {
 
 func (t *tolerance) add(cmd *cobra.Command) {
 	number := func(value *float64, name, usage string) {
-		cmd.Flags().Var(&parsed[float64]{value, "", "X", parseTolerance}, name, usage)
+		numberFlag(cmd, value, limited, name, usage)
 	}
 	number(&t.rtol, "rtol", "relative tolerance of each element (default 0)")
 	number(&t.atol, "atol", "absolute tolerance of each element (default 0)")
@@ -208,14 +202,6 @@ func (t *tolerance) add(cmd *cobra.Command) {
 		choice[string]{"assert-close", "assert-close"}, choice[string]{"allclose", "allclose"}, choice[string]{"assert-allclose", "assert-allclose"})
 	cmd.Flags().BoolVar(&t.equalNaN, "equal-nan", false, "NaN is equal to NaN")
 	cmd.Flags().BoolVar(&t.nanPasses, "nan-passes", false, "NaN passes: the test fails where an error > limit")
-}
-
-func parseTolerance(text string) (float64, error) {
-	x, err := strconv.ParseFloat(text, 64)
-	if err != nil || !(x >= 0) || math.IsInf(x, 0) {
-		return 0, errors.New("want a number of 0 or more")
-	}
-	return x, nil
 }
 
 func (f *auditFlags) parseSize(text string) (auditing.Size, error) {
@@ -313,18 +299,15 @@ func (f *auditFlags) inputs(cmd *cobra.Command) (*auditing.Inputs, error) {
 	case f.kase != "" && (named || generated), named && generated:
 		return nil, usagef("want operands, --generate or --case: one of them")
 	case f.kase != "":
-		for _, name := range ofCases() {
-			if set(name) {
-				return nil, usagef("--%s is not for --case, which has operands and a test of its own", name)
-			}
+		if err := refuse(cmd, " is not for --case, which has operands and a test of its own", ofCases()...); err != nil {
+			return nil, err
 		}
 		if _, err := audit.CaseNamed(f.kase); err != nil {
 			return nil, usagef("--case %q: want one of %s", f.kase, strings.Join(caseNames(), ", "))
 		}
 		return in, f.checkFiles()
 	case generated && slices.ContainsFunc(ofFiles(), set):
-		name := ofFiles()[slices.IndexFunc(ofFiles(), set)]
-		return nil, usagef("--%s is of operands that are read: --generate draws them", name)
+		return nil, refuse(cmd, " is of operands that are read: --generate draws them", ofFiles()...)
 	case !generated && (f.A.Codes == "" || f.B.Codes == ""):
 		return nil, usagef("want operands by --a and --b, --generate or --case")
 	case !generated && (set("pattern") || set("profile")):
@@ -351,13 +334,8 @@ func (f *auditFlags) inputs(cmd *cobra.Command) (*auditing.Inputs, error) {
 // checkFiles refuses to write over what is read.
 func (f *auditFlags) checkFiles() error {
 	for _, out := range []string{f.worst, f.operands} {
-		for _, in := range f.read() {
-			if out == "" {
-				break
-			}
-			if err := sameFile(in, out); err != nil {
-				return err
-			}
+		if err := sameFiles(f.read(), out); err != nil {
+			return err
 		}
 	}
 	if f.worst != "" && f.worst == f.operands {
@@ -387,22 +365,30 @@ func (f *auditFlags) listCases(cmd *cobra.Command) error {
 	return err
 }
 
-// report writes what was found, and returns an error if a fault passes or a correct kernel
-// fails.
-func (f *auditFlags) report(ctx context.Context, cmd *cobra.Command, found *auditing.Found) error {
+// write writes the files that were asked for.
+func (f *auditFlags) write(ctx context.Context, cmd *cobra.Command, found *auditing.Found) error {
+	for _, wrong := range f.faults {
+		if found.Find(wrong) == nil {
+			return fmt.Errorf("the product cannot have the fault that %v", wrong)
+		}
+	}
 	if f.worst != "" {
 		switch err := found.WriteWorst(ctx, f.worst); {
 		case errors.Is(err, auditing.ErrNone):
 			note(cmd, "no fault passes: %s is not written", f.worst)
 		case err != nil:
-			return unwritten(ctx, f.worst, err)
+			return unwritten(f.worst, err)
 		}
 	}
-	if f.operands != "" {
-		if err := found.WriteOperands(f.operands); err != nil {
-			return unwritten(ctx, f.operands, err)
-		}
+	if f.operands == "" {
+		return nil
 	}
+	return unwritten(f.operands, found.WriteOperands(f.operands))
+}
+
+// report prints what was found, and returns an error if a fault passes or a correct kernel
+// fails.
+func (f *auditFlags) report(cmd *cobra.Command, found *auditing.Found) error {
 	text := func(w io.Writer) error { return found.WriteText(w, f.all) }
 	if err := printResult(cmd, f.asJSON, found.Report, text); err != nil {
 		return err

@@ -196,13 +196,13 @@ func newBenchCommand(suites benchSuites) *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.Var(oneOf{&parsed[[]cpu.Level]{&flags.levels, "all of this machine", "NAME,...", parseLevels}, levelNames(bench.Levels())}, "level", "levels to measure: generic, neon, avx2, avx512, amx")
+	f.Var(oneOf{&parsed[[]cpu.Level]{&flags.levels, "all of this machine", "NAME,...", parseLevels}, namesOf(bench.Levels())}, "level", "levels to measure: generic, neon, avx2, avx512, amx")
 	f.Var(&parsed[time.Duration]{&flags.time, "0.3s", "DURATION", parseCaseTime}, "time", "time for each case, which runs at least once")
 	f.BoolVar(&flags.all, "all", false, "products of 2048x7168x2048 and 4096x4096x4096 too, which take minutes")
 	f.Var(&parsed[[]bench.Shape]{&flags.shapes, "", "MxNxK,...", parseShapes}, "shapes", "only these products, and no conversions; 64 of 32x2048x1024 is grouped, mxfp4 1024x1024x1024 in MXFP4")
 	f.StringVar(&flags.peers, "peers", "", "compare with OpenBLAS and oneDNN, in the program `FILE` (of --peers alone: "+builtPeers+")")
 	f.Lookup("peers").NoOptDefVal = builtPeers
-	rateFlag(cmd, &flags.spread, "spread", "with --peers: what every ratio is to be known to")
+	numberFlag(cmd, &flags.spread, rates, "spread", "with --peers: what every ratio is to be known to")
 	f.Var(&parsed[time.Duration]{&flags.limit, flags.limit.String(), "DURATION", parseCaseTime}, "limit", "with --peers: time for each comparison at most")
 	f.StringVar(&flags.against, "against", "", "with --peers: `FILE` with the ratios of an earlier run, to say what became worse")
 	outDirFlag(cmd, &flags.out, "page, plots and JSON", "default: none")
@@ -213,9 +213,9 @@ func newBenchCommand(suites benchSuites) *cobra.Command {
 
 // checkPeerFlags refuses flags that say nothing about what is asked for.
 func checkPeerFlags(cmd *cobra.Command, flags benchFlags) error {
-	for _, name := range []string{"spread", "limit", "against"} {
-		if flags.peers == "" && cmd.Flags().Changed(name) {
-			return usagef("--%s is for --peers", name)
+	if flags.peers == "" {
+		if err := refuse(cmd, " is for --peers", "spread", "limit", "against"); err != nil {
+			return err
 		}
 	}
 	if flags.peers != "" && cmd.Flags().Changed("time") {
@@ -238,13 +238,6 @@ func (f benchFlags) choose(shapes *[]bench.Shape, elements *int) {
 	if len(f.shapes) > 0 {
 		*shapes, *elements = f.shapes, 0
 	}
-}
-
-func levelNames(levels []cpu.Level) (names []string) {
-	for _, l := range levels {
-		names = append(names, l.String())
-	}
-	return names
 }
 
 // parseLevels reads names of levels that this machine has.
@@ -307,11 +300,7 @@ func runBench(cmd *cobra.Command, flags benchFlags, suite bench.Suite) error {
 
 // benchCommandLine returns the command that repeats a run.
 func benchCommandLine(flags benchFlags) string {
-	var levels []string
-	for _, l := range flags.levels {
-		levels = append(levels, l.String())
-	}
-	line := fmt.Sprintf("octavo bench --level %s --time %v", strings.Join(levels, ","), flags.time)
+	line := fmt.Sprintf("octavo bench --level %s --time %v", strings.Join(namesOf(flags.levels), ","), flags.time)
 	if flags.all {
 		line += " --all"
 	}

@@ -71,7 +71,7 @@ type certifyFlags struct {
 	faults, asJSON bool
 
 	layout, send string
-	model        certifiedModel
+	experts      bool // of --layout's model
 	twinSends    bool
 }
 
@@ -85,19 +85,14 @@ func newCertifyCommand() *cobra.Command {
 		Args:    noArguments,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
 	}
-	var choices []choice[certify.Recipe]
-	for _, r := range certify.Recipes() {
-		choices = append(choices, choice[certify.Recipe]{r.String(), r})
-	}
-	nameFlag(cmd, &f.Recipe, "recipe", "what linear layers multiply", choices...)
+	nameFlag(cmd, &f.Recipe, "recipe", "what linear layers multiply", named(certify.Recipes())...)
 	wholeFlag(cmd, &f.Steps, 1, 10_000, "steps", "steps of training")
 	seedFlag(cmd, &f.Seed, "seed of weights, batches and faults")
 	vary := &parsed[[]string]{&f.Vary, "", "LIST", parseVaried}
 	cmd.Flags().Var(oneOf{vary, certify.Varied()}, "vary",
 		"what is varied, with commas between (default all)")
 	cmd.Flags().StringVar(&f.layout, "layout", "", "prove only this `LAYOUT`")
-	nameFlag(cmd, &f.model, "model", "model of --layout",
-		choice[certifiedModel]{"dense", certifyDense}, choice[certifiedModel]{"experts", certifyExperts})
+	nameFlag(cmd, &f.experts, "model", "model of --layout", choice[bool]{"dense", false}, choice[bool]{"experts", true})
 	cmd.Flags().StringVar(&f.send, "send", "", "`FORMS` in which --layout sends values")
 	cmd.Flags().BoolVar(&f.twinSends, "twin-sends", false, "the one rank rounds as --send does, too")
 	cmd.Flags().BoolVar(&f.faults, "faults", false, "inject faults into a rank and say what finds them")
@@ -105,23 +100,10 @@ func newCertifyCommand() *cobra.Command {
 	return cmd
 }
 
-// certifiedModel is a model of --layout.
-type certifiedModel uint8
-
-const (
-	certifyDense certifiedModel = iota
-	certifyExperts
-)
-
 // cut returns what --layout asks for; nil without it.
 func (f *certifyFlags) cut(cmd *cobra.Command) (*certify.Cut, error) {
 	if f.layout == "" {
-		for _, name := range []string{"model", "send", "twin-sends"} {
-			if cmd.Flags().Changed(name) {
-				return nil, usagef("--%s is of a layout: give --layout, too", name)
-			}
-		}
-		return nil, nil
+		return nil, refuse(cmd, " is of a layout: give --layout, too", "model", "send", "twin-sends")
 	}
 	if cmd.Flags().Changed("vary") {
 		return nil, usagef("--layout proves one layout alone: leave --vary out")
@@ -138,7 +120,7 @@ func (f *certifyFlags) cut(cmd *cobra.Command) (*certify.Cut, error) {
 			return nil, usagef("--send: %w", err)
 		}
 	}
-	return &certify.Cut{Layout: l, Experts: f.model == certifyExperts, TwinSends: f.twinSends}, nil
+	return &certify.Cut{Layout: l, Experts: f.experts, TwinSends: f.twinSends}, nil
 }
 
 // parseVaried reads a list of what is varied.
@@ -158,10 +140,8 @@ type certified interface{ WriteText(w io.Writer) error }
 
 func (f *certifyFlags) run(cmd *cobra.Command) error {
 	if f.faults {
-		for _, name := range []string{"recipe", "vary", "layout"} {
-			if cmd.Flags().Changed(name) {
-				return usagef("--%s: it does not go with --faults", name)
-			}
+		if err := refuse(cmd, ": it does not go with --faults", "recipe", "vary", "layout"); err != nil {
+			return err
 		}
 		if f.Steps < 4 {
 			return usagef("--steps %d: want at least 4 with --faults", f.Steps)

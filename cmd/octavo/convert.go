@@ -148,7 +148,7 @@ func parseWritable(name string) (*checkpoint.Layout, error) {
 // arithmetics lists the profiles of package scaling and the arithmetic of libraries.
 func arithmetics() []string {
 	libraries := []checkpoint.Arithmetic{checkpoint.CompressedTensors, checkpoint.AutoFP8, checkpoint.ModelOpt}
-	return append(texts(libraries), texts(tensorfile.Profiles())...)
+	return append(namesOf(libraries), namesOf(tensorfile.Profiles())...)
 }
 
 func parseArithmetic(name string) (checkpoint.Arithmetic, error) {

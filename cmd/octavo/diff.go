@@ -1,17 +1,15 @@
 package main
 
 import (
+	"context"
 	"errors"
-	"fmt"
-	"math"
+	"io"
 	"regexp"
-	"strconv"
 
 	"github.com/spf13/cobra"
 
 	"github.com/octavo-fp8/octavo/cmd/internal/diff"
 	"github.com/octavo-fp8/octavo/cmd/internal/display"
-	"github.com/octavo-fp8/octavo/cmd/internal/jsonout"
 )
 
 const diffLong = `Diff compares two checkpoints by value, in whatever layouts they are: files,
@@ -71,26 +69,18 @@ func newDiffCommand() *cobra.Command {
 		Short:   "Compare two checkpoints in whatever layouts, by value",
 		Long:    diffLong,
 		Example: diffExample,
-		Args:    twoCheckpoints,
+		Args:    takes(2, 2, "two checkpoints"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			job.A, job.B = args[0], args[1]
-			ctx, stop := untilSignal(cmd)
-			defer stop()
-			bar := newDisplay(cmd)
-			bar.Unit(display.Bytes)
-			job.Options.Progress = bar
-			r, err := job.Run(ctx)
-			bar.Finish()
-			switch {
-			case ctx.Err() != nil && err != nil:
-				return stopped(ctx, "there is no result")
-			case err != nil:
+			r, err := work(cmd, "there is no result", func(ctx context.Context, d *display.Display) (*diff.Report, error) {
+				d.Unit(display.Bytes)
+				job.Options.Progress = d
+				return job.Run(ctx)
+			})
+			if err != nil {
 				return err
-			case asJSON:
-				err = jsonout.Print(cmd.OutOrStdout(), r)
-			default:
-				err = r.WriteText(cmd.OutOrStdout(), top)
 			}
+			err = printResult(cmd, asJSON, r, func(w io.Writer) error { return r.WriteText(w, top) })
 			if err != nil || r.Same {
 				return err
 			}
@@ -100,31 +90,11 @@ func newDiffCommand() *cobra.Command {
 	onlyFlag(cmd, &job.Only, "compare only the tensors whose name matches")
 	cmd.Flags().Var(&parsed[*regexp.Regexp]{&job.Except, "", "REGEXP", regexp.Compile}, "except", "leave out the tensors whose name matches")
 	cmd.Flags().BoolVar(&job.Tolerance.Rounded, "rounded", false, "allow what is the same once rounded to the narrower type")
-	positiveFlag(cmd, &job.Tolerance.SQNR, "sqnr", "allow differences with this SQNR in decibels or a higher one")
-	positiveFlag(cmd, &job.Tolerance.Largest, "largest", "allow differences of finite values up to this")
+	numberFlag(cmd, &job.Tolerance.SQNR, positives, "sqnr", "allow differences with this SQNR in decibels or a higher one")
+	numberFlag(cmd, &job.Tolerance.Largest, positives, "largest", "allow differences of finite values up to this")
 	cmd.Flags().BoolVar(&job.Lossless, "lossless", false, "prove that B could hold A's codes without loss, or name the block that breaks it")
 	wholeFlag(cmd, &top, 0, 1<<30, "top", "show the `N` tensors that differ most; 0 is all")
 	workersFlag(cmd, &job.Options.Workers)
 	jsonFlag(cmd, &asJSON)
 	return cmd
-}
-
-// positiveFlag adds a flag that takes a positive number.
-func positiveFlag(cmd *cobra.Command, value *float64, name, usage string) {
-	parse := func(text string) (float64, error) {
-		x, err := strconv.ParseFloat(text, 64)
-		if err != nil || !(x > 0) || math.IsInf(x, 1) {
-			return 0, errors.New("want a positive number")
-		}
-		return x, nil
-	}
-	cmd.Flags().Var(&parsed[float64]{value, "", "X", parse}, name, usage)
-}
-
-// twoCheckpoints is the Args of diff.
-func twoCheckpoints(cmd *cobra.Command, args []string) error {
-	if len(args) != 2 {
-		return fmt.Errorf("want two checkpoints, there are %d arguments", len(args))
-	}
-	return nil
 }

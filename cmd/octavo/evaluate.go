@@ -5,17 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/octavo-fp8/octavo/checkpoint"
+	"github.com/octavo-fp8/octavo/cmd/internal/display"
 	show "github.com/octavo-fp8/octavo/cmd/internal/evaluate"
-	"github.com/octavo-fp8/octavo/cmd/internal/jsonout"
-	"github.com/octavo-fp8/octavo/cmd/internal/machine"
 	"github.com/octavo-fp8/octavo/cmd/internal/tokens"
-	"github.com/octavo-fp8/octavo/internal/atomicfile"
 	"github.com/octavo-fp8/octavo/internal/textout"
 	"github.com/octavo-fp8/octavo/nn/evaluate"
 	"github.com/octavo-fp8/octavo/nn/hf"
@@ -89,10 +85,8 @@ func newEvaluateCommand() *cobra.Command {
 			if (f.text == "") == (f.tokens == "") {
 				return usagef("want a text to evaluate the model on: give --text or --tokens, one of them")
 			}
-			for _, in := range append(show.Files(args[0]), f.text, f.tokens) {
-				if err := sameFile(in, f.html); err != nil {
-					return err
-				}
+			if err := sameFiles(append(show.Files(args[0]), f.text, f.tokens), f.html); err != nil {
+				return err
 			}
 			f.command = commandLine(cmd, args)
 			return runEvaluate(cmd, args[0], &f)
@@ -123,76 +117,23 @@ func newEvaluateCommand() *cobra.Command {
 	return cmd
 }
 
-// namesOf returns the names of values.
-func namesOf[T fmt.Stringer](values []T) (names []string) {
-	for _, v := range values {
-		names = append(names, v.String())
-	}
-	return names
-}
-
-// listOf is a flag that takes values of one kind, again and again.
-type listOf[T any] struct {
-	values *[]T
-	kind   string // what --help calls a value
-	parse  func(string) (T, error)
-	name   func(T) string
-}
-
-func (l listOf[T]) Type() string { return l.kind }
-
-func (l listOf[T]) String() string {
-	if l.values == nil {
-		return ""
-	}
-	var names []string
-	for _, v := range *l.values {
-		names = append(names, l.name(v))
-	}
-	return strings.Join(names, ",")
-}
-
-func (l listOf[T]) Set(text string) error {
-	for name := range strings.SplitSeq(text, ",") {
-		v, err := l.parse(name)
-		if err != nil {
-			return err
-		}
-		same := func(other T) bool { return l.name(other) == l.name(v) }
-		if !slices.ContainsFunc(*l.values, same) {
-			*l.values = append(*l.values, v)
-		}
-	}
-	return nil
-}
-
 func runEvaluate(cmd *cobra.Command, path string, f *evaluateFlags) error {
-	ctx, stop := untilSignal(cmd)
-	defer stop()
-	report, err := evaluated(ctx, cmd, path, f)
-	if errors.Is(err, context.Canceled) {
-		return stopped(ctx, "nothing was printed")
-	}
+	report, err := work(cmd, "nothing was printed", func(ctx context.Context, d *display.Display) (*show.Report, error) {
+		return evaluated(ctx, path, f, d)
+	})
 	if err != nil {
 		return err
 	}
-	if f.html != "" {
-		m := machine.Current()
-		on := fmt.Sprintf("octavo %s, %s, %s/%s", m.Version, m.Go, m.OS, m.Arch)
-		if err := atomicfile.Write(f.html, func(w io.Writer) error {
-			return report.WritePage(w, f.command, on)
-		}); err != nil {
-			return fmt.Errorf("%w: name another file with --html", err)
-		}
+	if err := writePage(f.html, "--html", func(w io.Writer, machine string) error {
+		return report.WritePage(w, f.command, machine)
+	}); err != nil {
+		return err
 	}
-	if f.asJSON {
-		return jsonout.Print(cmd.OutOrStdout(), report)
-	}
-	return report.WriteText(cmd.OutOrStdout(), f.top)
+	return printResult(cmd, f.asJSON, report, func(w io.Writer) error { return report.WriteText(w, f.top) })
 }
 
 // evaluated reads the model and the text and evaluates.
-func evaluated(ctx context.Context, cmd *cobra.Command, path string, f *evaluateFlags) (*show.Report, error) {
+func evaluated(ctx context.Context, path string, f *evaluateFlags, bar *display.Display) (*show.Report, error) {
 	c, err := checkpoint.Open(path)
 	if err != nil {
 		return nil, mendSource(err)
@@ -210,8 +151,6 @@ func evaluated(ctx context.Context, cmd *cobra.Command, path string, f *evaluate
 	if f.layers == 0 {
 		o.LayerTokens = -1
 	}
-	bar := newDisplay(cmd)
-	defer bar.Finish()
 	model, err := hf.Load(ctx, c, hf.Options{Context: f.context, Workers: f.workers, Progress: bar})
 	if err != nil {
 		return nil, err

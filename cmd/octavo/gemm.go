@@ -1,10 +1,12 @@
 package main
 
 import (
+	"context"
 	"math"
 
 	"github.com/spf13/cobra"
 
+	"github.com/octavo-fp8/octavo/cmd/internal/display"
 	"github.com/octavo-fp8/octavo/cmd/internal/multiply"
 	"github.com/octavo-fp8/octavo/oracle/operands"
 	"github.com/octavo-fp8/octavo/safetensors"
@@ -53,7 +55,7 @@ func newGemmCommand() *cobra.Command {
 		Short:   "Multiply two block-scaled matrices of codes",
 		Long:    gemmLong,
 		Example: gemmExample,
-		Args:    twoFilesAtMost,
+		Args:    productFiles,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			g.Files = args
 			return g.run(cmd)
@@ -74,23 +76,19 @@ func (g *gemmFlags) run(cmd *cobra.Command) error {
 	if _, alone := operands.Path(g.out); alone {
 		return usagef("-o %s: octavo gemm writes safetensors files", g.out)
 	}
-	for _, in := range g.read() {
-		if err := sameFile(in, g.out); err != nil {
-			return err
-		}
+	if err := sameFiles(g.read(), g.out); err != nil {
+		return err
 	}
 	in := multiply.Inputs{Operands: g.Product, Workers: int(min(g.workers, math.MaxInt32))}
 	if cmd.Flags().Changed("out-type") {
 		in.Type = g.outType
 	}
-	ctx, stop := untilSignal(cmd)
-	defer stop()
-	bar := newDisplay(cmd)
-	in.Progress = bar
-	r, err := in.WriteFile(ctx, g.out)
-	bar.Finish()
+	r, err := work(cmd, "no file was written", func(ctx context.Context, d *display.Display) (*multiply.Result, error) {
+		in.Progress = d
+		return in.WriteFile(ctx, g.out)
+	})
 	if err != nil {
-		return unwritten(ctx, g.out, err)
+		return unwritten(g.out, err)
 	}
 	if first := r.NonFinite; first != nil {
 		warn(cmd.ErrOrStderr(), "tensor %q: element %d of shape %v is %v", first.Tensor, first.Index, []int{r.M, r.N}, first.Value)

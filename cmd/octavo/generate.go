@@ -2,9 +2,7 @@ package main
 
 import (
 	"fmt"
-	"math"
 	"slices"
-	"strconv"
 
 	"github.com/spf13/cobra"
 
@@ -103,11 +101,11 @@ func newGenerateCommand() *cobra.Command {
 		"tokens at most for each prompt; 0 is until the context is full")
 	wholeFlag(cmd, &f.context, 0, 1<<20, "context",
 		"tokens of a prompt and what follows; 0 is the model's, at most 4096 (default 0)")
-	numberFlag(cmd, &f.sampling.Temperature, math.MaxFloat64, "temperature",
+	numberFlag(cmd, &f.sampling.Temperature, numberRange{"a number that is not negative", limited.has}, "temperature",
 		"of the choice at random; 0 takes the most likely token")
 	wholeFlag(cmd, &f.sampling.TopK, 0, 1<<30, "top-k",
 		"choose among the `N` most likely; 0 is all (default 0)")
-	numberFlag(cmd, &f.sampling.TopP, 1, "top-p",
+	numberFlag(cmd, &f.sampling.TopP, numberRange{"a number from 0 to 1", shares.has}, "top-p",
 		"choose among the fewest with this much of the probability; 0 is all")
 	seedFlag(cmd, &f.sampling.Seed, "seed of the choices")
 	recipe := &parsed[*evaluate.Recipe]{&f.recipe, f.recipe.Name, "NAME", parseGenerateRecipe}
@@ -116,11 +114,7 @@ func newGenerateCommand() *cobra.Command {
 	}), noRecipe)
 	flags.Var(oneOf{recipe, names}, "recipe",
 		"recipe of weights and of what they are multiplied with")
-	var caches []choice[generate.CacheFormat]
-	for _, c := range generate.CacheFormats() {
-		caches = append(caches, choice[generate.CacheFormat]{c.String(), c})
-	}
-	choiceFlag(cmd, &f.cache, "cache", "how keys and values are kept", caches...)
+	choiceFlag(cmd, &f.cache, "cache", "how keys and values are kept", named(generate.CacheFormats())...)
 	flags.BoolVar(&f.invariant, "batch-invariant", false,
 		"refuse recipes under which tokens depend on what they are run with")
 	flags.BoolVar(&f.ids, "ids", false, "take and print IDs of tokens instead of text")
@@ -143,19 +137,4 @@ func parseGenerateRecipe(name string) (*evaluate.Recipe, error) {
 			"or none", name)
 	}
 	return &r, nil
-}
-
-// numberFlag adds a flag that takes a number from 0 to most, by default *value.
-func numberFlag(cmd *cobra.Command, value *float64, most float64, name, usage string) {
-	parse := func(text string) (float64, error) {
-		x, err := strconv.ParseFloat(text, 64)
-		if err != nil || !(x >= 0 && x <= most) {
-			if most < math.MaxFloat64 {
-				return 0, fmt.Errorf("want a number from 0 to %v", most)
-			}
-			return 0, fmt.Errorf("want a number that is not negative")
-		}
-		return x, nil
-	}
-	cmd.Flags().Var(&parsed[float64]{value, fmt.Sprint(*value), "X", parse}, name, usage)
 }

@@ -98,10 +98,9 @@ func newIdentifyCommand() *cobra.Command {
 				}
 				return f.write(cmd)
 			}
-			for _, name := range []string{"format", "b-format", "k", "a-block", "b-block", "e8m0", "nvfp4", "float", "old"} {
-				if cmd.Flags().Changed(name) {
-					return usagef("--%s is for writing probes: the file of probes says it", name)
-				}
+			if err := refuse(cmd, " is for writing probes: the file of probes says it",
+				"format", "b-format", "k", "a-block", "b-block", "e8m0", "nvfp4", "float", "old"); err != nil {
+				return err
 			}
 			return f.identify(cmd, args[0])
 		},
@@ -137,7 +136,7 @@ func (f *identifyFlags) write(cmd *cobra.Command) error {
 		return usageError{err}
 	}
 	if err := p.WriteFile(f.out); err != nil {
-		return unwritten(cmd.Context(), f.out, err)
+		return unwritten(f.out, err)
 	}
 	if quiet(cmd) {
 		return nil

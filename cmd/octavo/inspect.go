@@ -3,8 +3,8 @@ package main
 import (
 	"fmt"
 	"io"
+	"math"
 	"regexp"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -12,8 +12,6 @@ import (
 
 	"github.com/octavo-fp8/octavo/cmd/internal/display"
 	"github.com/octavo-fp8/octavo/cmd/internal/inspect"
-	"github.com/octavo-fp8/octavo/cmd/internal/machine"
-	"github.com/octavo-fp8/octavo/internal/atomicfile"
 	"github.com/octavo-fp8/octavo/scaling"
 )
 
@@ -106,17 +104,19 @@ func newInspectCommand() *cobra.Command {
 		Short:   "Say what is in files and what FP8 would do to it",
 		Long:    inspectLong,
 		Example: inspectExample,
-		Args:    someFiles,
+		Args:    takes(1, math.MaxInt, "a file or a directory at least"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var err error
 			if job.Inputs, err = inspect.Open(args); err != nil {
 				return err
 			}
 			defer inspect.Close(job.Inputs)
+			var read []string
 			for _, in := range job.Inputs {
-				if err := sameFile(in.Path, out.html); err != nil {
-					return err
-				}
+				read = append(read, in.Path)
+			}
+			if err := sameFiles(read, out.html); err != nil {
+				return err
 			}
 			if err := chooseFormat(cmd, &job); err != nil {
 				return err
@@ -126,9 +126,10 @@ func newInspectCommand() *cobra.Command {
 		},
 	}
 	formatFlag(cmd, &job.Format, "", "format that the recipes encode to (default e4m3, or that of the first --profile)")
-	profilesFlag(cmd, &job.Profiles, "try only this recipe; may be repeated, or list several with commas")
+	profiles := listOf[scaling.Profile]{&job.Profiles, "NAME", parseProfile, func(p scaling.Profile) string { return string(p) }}
+	cmd.Flags().Var(profiles, "profile", "try only this recipe; may be repeated, or list several with commas")
 	onlyFlag(cmd, &only, "inspect only the tensors whose name matches")
-	sortFlag(cmd, &view.Sort)
+	choiceFlag(cmd, &view.Sort, "sort", "order of the tensors", named(inspect.Sorts())...)
 	wholeFlag(cmd, &view.Top, 0, 1<<30, "top", "show only the first `N` tensors; 0 is all")
 	cmd.Flags().BoolVar(&view.Detail, "detail", false, "show every recipe of each tensor")
 	cmd.Flags().BoolVar(&view.Wide, "wide", false, "do not shorten names")
@@ -173,14 +174,10 @@ func runInspect(cmd *cobra.Command, job inspect.Job, out inspectOutput) error {
 	if err != nil && len(report.Tensors) == 0 {
 		return stopped(ctx, fmt.Sprintf("0 of %d tensors were read, nothing was written", report.Selected))
 	}
-	if out.html != "" {
-		m := machine.Current()
-		on := fmt.Sprintf("octavo %s, %s, %s/%s", m.Version, m.Go, m.OS, m.Arch)
-		if err := atomicfile.Write(out.html, func(w io.Writer) error {
-			return report.WritePage(w, out.view, out.command, on)
-		}); err != nil {
-			return fmt.Errorf("%w: name another file with --html", err)
-		}
+	if err := writePage(out.html, "--html", func(w io.Writer, machine string) error {
+		return report.WritePage(w, out.view, out.command, machine)
+	}); err != nil {
+		return err
 	}
 	if out.asJSON {
 		if err != nil {
@@ -217,52 +214,4 @@ func commandLine(cmd *cobra.Command, args []string) string {
 		words = append(words, "--"+f.Name, shellQuote(f.Value.String()))
 	})
 	return strings.Join(words, " ")
-}
-
-func sortFlag(cmd *cobra.Command, value *inspect.Sort) {
-	var choices []choice[inspect.Sort]
-	for _, s := range inspect.Sorts() {
-		choices = append(choices, choice[inspect.Sort]{string(s), s})
-	}
-	choiceFlag(cmd, value, "sort", "order of the tensors", choices...)
-}
-
-// profileList is a flag that takes profiles, again and again.
-type profileList struct{ names *[]scaling.Profile }
-
-func (p profileList) Type() string { return "NAME" }
-
-func (p profileList) String() string {
-	var names []string
-	if p.names != nil {
-		for _, n := range *p.names {
-			names = append(names, string(n))
-		}
-	}
-	return strings.Join(names, ",")
-}
-
-func (p profileList) Set(text string) error {
-	for name := range strings.SplitSeq(text, ",") {
-		profile, err := parseProfile(name)
-		if err != nil {
-			return err
-		}
-		if !slices.Contains(*p.names, profile) {
-			*p.names = append(*p.names, profile)
-		}
-	}
-	return nil
-}
-
-func profilesFlag(cmd *cobra.Command, value *[]scaling.Profile, usage string) {
-	cmd.Flags().Var(profileList{value}, "profile", usage)
-}
-
-// someFiles is the Args of a command that takes files.
-func someFiles(cmd *cobra.Command, args []string) error {
-	if len(args) == 0 {
-		return fmt.Errorf("want a file or a directory at least")
-	}
-	return nil
 }

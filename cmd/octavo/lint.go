@@ -1,10 +1,10 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -77,7 +77,8 @@ func newLintCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&o.Headers, "headers", false, "read headers and configurations alone, no data")
-	cmd.Flags().Var(ruleList{&o.Skip}, "skip", "leave this rule out; may be repeated, or list several with commas")
+	rules := listOf[string]{&o.Skip, "RULE", parseRule, func(id string) string { return id }}
+	cmd.Flags().Var(rules, "skip", "leave this rule out; may be repeated, or list several with commas")
 	wholeFlag(cmd, &o.TensorParallel, 1, 1<<20, "tensor-parallel", "number of devices that weights are split over")
 	choiceFlag(cmd, &out.failOn, "fail-on", "severity from which on the exit status is 1",
 		choice[lint.Severity]{"warning", lint.Warning}, choice[lint.Severity]{"error", lint.Error},
@@ -86,6 +87,13 @@ func newLintCommand() *cobra.Command {
 	cmd.Flags().BoolVar(&out.rules, "rules", false, "list the rules and do nothing else")
 	jsonFlag(cmd, &out.asJSON)
 	return cmd
+}
+
+func parseRule(id string) (string, error) {
+	if !lint.Known(id) {
+		return "", fmt.Errorf("there is no rule %q: octavo lint --rules lists them", id)
+	}
+	return id, nil
 }
 
 // lintOutput says what to do with findings.
@@ -99,31 +107,19 @@ func writeRules(w io.Writer, asJSON bool) error {
 	if !asJSON {
 		return show.WriteRules(w)
 	}
-	return jsonout.Print(w, struct {
-		Rules []*lint.Rule `json:"rules"`
-	}{lint.Rules()})
+	return jsonout.Print(w, map[string]any{"rules": lint.Rules()})
 }
 
 func runLint(cmd *cobra.Command, path string, o lint.Options, out lintOutput) error {
-	ctx, stop := untilSignal(cmd)
-	defer stop()
-	shown := newDisplay(cmd)
-	shown.Unit(display.Bytes)
-	o.Progress = shown
-	r, err := lint.Check(ctx, path, o)
-	shown.Finish()
+	r, err := work(cmd, "nothing was printed", func(ctx context.Context, d *display.Display) (*lint.Report, error) {
+		d.Unit(display.Bytes)
+		o.Progress = d
+		return lint.Check(ctx, path, o)
+	})
 	if err != nil {
-		if ctx.Err() != nil {
-			return stopped(ctx, "nothing was printed")
-		}
 		return err
 	}
-	if out.asJSON {
-		err = jsonout.Print(cmd.OutOrStdout(), r)
-	} else {
-		err = show.WriteText(cmd.OutOrStdout(), r, out.all)
-	}
-	if err != nil {
+	if err := printResult(cmd, out.asJSON, r, func(w io.Writer) error { return show.WriteText(w, r, out.all) }); err != nil {
 		return err
 	}
 	unjudged := checkpoint.UnreadTensors(r.NotJudged) > 0 && out.failOn <= lint.Warning
@@ -131,28 +127,6 @@ func runLint(cmd *cobra.Command, path string, o lint.Options, out lintOutput) er
 		if r.Count(s) > 0 || unjudged {
 			return errors.New(path + ": " + show.Verdict(r))
 		}
-	}
-	return nil
-}
-
-// ruleList is a flag that takes IDs of rules, again and again.
-type ruleList struct{ ids *[]string }
-
-func (l ruleList) Type() string { return "RULE" }
-
-func (l ruleList) String() string {
-	if l.ids == nil {
-		return ""
-	}
-	return strings.Join(*l.ids, ",")
-}
-
-func (l ruleList) Set(text string) error {
-	for id := range strings.SplitSeq(text, ",") {
-		if !lint.Known(id) {
-			return fmt.Errorf("there is no rule %q: octavo lint --rules lists them", id)
-		}
-		*l.ids = append(*l.ids, id)
 	}
 	return nil
 }

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"fmt"
-
 	"github.com/spf13/cobra"
 
 	"github.com/octavo-fp8/octavo/fp8"
@@ -79,10 +77,5 @@ func (p *productFlags) read() []string {
 	return files
 }
 
-// twoFilesAtMost is the Args of a command that takes the files of a product.
-func twoFilesAtMost(_ *cobra.Command, args []string) error {
-	if len(args) > 2 {
-		return fmt.Errorf("want two files at most, of A and of B, there are %d arguments", len(args))
-	}
-	return nil
-}
+// productFiles is the Args of a command that takes the files of a product.
+var productFiles = takes(0, 2, "two files at most, of A and of B")

@@ -13,9 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/octavo-fp8/octavo/cmd/internal/machine"
 	"github.com/octavo-fp8/octavo/cmd/internal/planning"
-	"github.com/octavo-fp8/octavo/internal/atomicfile"
 	"github.com/octavo-fp8/octavo/internal/textout"
 	"github.com/octavo-fp8/octavo/nn"
 	"github.com/octavo-fp8/octavo/plan"
@@ -183,24 +181,15 @@ func (p *planFlags) addJob(cmd *cobra.Command) {
 }
 
 func (p *planFlags) addTime(cmd *cobra.Command) {
-	positiveFlag(cmd, &p.card, "card", "memory of a card in GiB, to say which stages do not fit, and for --policies search")
+	numberFlag(cmd, &p.card, positives, "card", "memory of a card in GiB, to say which stages do not fit, and for --policies search")
 	p.headroom = plan.Headroom
-	headroom := &parsed[float64]{&p.headroom, fmt.Sprint(p.headroom), "X", parseHeadroom}
-	cmd.Flags().Var(headroom, "headroom", "share of what is counted that --card holds beside it, for fragments")
-	positiveFlag(cmd, &p.tokens, "tokens", "tokens of the whole training, such as 14.8e12")
-	rateFlag(cmd, &p.mfu, "mfu", "stated share of the cards' peak, to say how long it takes")
-	positiveFlag(cmd, &p.days, "days", "stated days of the whole training, to say what MFU that is")
-	positiveFlag(cmd, &p.peak, "peak", "TFLOP/s of a card (default 989: an H100 in BF16)")
+	numberFlag(cmd, &p.headroom, shares, "headroom", "share of what is counted that --card holds beside it, for fragments")
+	numberFlag(cmd, &p.tokens, positives, "tokens", "tokens of the whole training, such as 14.8e12")
+	numberFlag(cmd, &p.mfu, rates, "mfu", "stated share of the cards' peak, to say how long it takes")
+	numberFlag(cmd, &p.days, positives, "days", "stated days of the whole training, to say what MFU that is")
+	numberFlag(cmd, &p.peak, positives, "peak", "TFLOP/s of a card (default 989: an H100 in BF16)")
 	cmd.Flags().BoolVar(&p.quoted, "quoted", false, "print the days that practice quotes, and what they imply")
 	cmd.Flags().BoolVar(&p.measured, "measured", false, "print memory that was measured beside what is counted")
-}
-
-func parseHeadroom(text string) (float64, error) {
-	x, err := strconv.ParseFloat(text, 64)
-	if err != nil || !(x >= 0 && x <= 1) {
-		return 0, errors.New("want a share from 0 to 1")
-	}
-	return x, nil
 }
 
 // parseRecompute reads a list of what is computed again.
@@ -243,7 +232,7 @@ func (p *planFlags) run(cmd *cobra.Command, args []string) error {
 	if p.quoted || p.measured {
 		return p.runFacts(cmd, args)
 	}
-	if err := sameFile(args[0], p.html); err != nil {
+	if err := sameFiles(args[:1], p.html); err != nil {
 		return err
 	}
 	ctx, stop := untilSignal(cmd)
@@ -270,38 +259,32 @@ func (p *planFlags) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return planUsage(err)
 	}
-	return p.write(ctx, cmd, args, report)
+	return p.write(cmd, args, report)
 }
 
 // runFacts prints published figures.
 func (p *planFlags) runFacts(cmd *cobra.Command, args []string) error {
-	ctx, stop := untilSignal(cmd)
-	defer stop()
 	if p.quoted {
-		return p.write(ctx, cmd, args, planning.QuotesFacts())
+		return p.write(cmd, args, planning.QuotesFacts())
 	}
 	facts, err := planning.MeasuredFacts()
 	if err != nil {
 		return err
 	}
-	return p.write(ctx, cmd, args, facts)
+	return p.write(cmd, args, facts)
 }
 
 // write writes what was found as a page, where asked for, and prints it.
-func (p *planFlags) write(ctx context.Context, cmd *cobra.Command, args []string, found interface {
+func (p *planFlags) write(cmd *cobra.Command, args []string, found interface {
 	WritePage(w io.Writer, command, machine string) error
 	WriteJSON(w io.Writer) error
 	WriteText(w io.Writer) error
 },
 ) error {
-	if p.html != "" {
-		v := machine.Current()
-		on := fmt.Sprintf("octavo %s, %s, %s/%s", v.Version, v.Go, v.OS, v.Arch)
-		if err := atomicfile.Write(p.html, func(w io.Writer) error {
-			return found.WritePage(w, commandLine(cmd, args), on)
-		}); err != nil {
-			return unwritten(ctx, p.html, err)
-		}
+	if err := writePage(p.html, "--html", func(w io.Writer, machine string) error {
+		return found.WritePage(w, commandLine(cmd, args), machine)
+	}); err != nil {
+		return err
 	}
 	if p.asJSON {
 		return found.WriteJSON(cmd.OutOrStdout())
@@ -320,12 +303,7 @@ var flagsOfModels = []string{
 func (p *planFlags) check(cmd *cobra.Command) error {
 	given := func(name string) bool { return cmd.Flags().Changed(name) }
 	of := func(flag string, others ...string) error {
-		for _, other := range others {
-			if given(other) {
-				return usagef("--%s: it does not go with --%s", other, flag)
-			}
-		}
-		return nil
+		return refuse(cmd, ": it does not go with --"+flag, others...)
 	}
 	var err error
 	switch {

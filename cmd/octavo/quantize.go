@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+
 	"github.com/spf13/cobra"
 
 	"github.com/octavo-fp8/octavo/checkpoint/quantize"
@@ -81,7 +83,7 @@ func newQuantizeCommand() *cobra.Command {
 		Example: quantizeExample,
 		Args:    one("file or directory"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := sameFile(args[0], out); err != nil {
+			if err := sameFiles(args, out); err != nil {
 				return err
 			}
 			usual := o.Recipe.Profile.Recipe(scaling.Weight)
@@ -94,21 +96,16 @@ func newQuantizeCommand() *cobra.Command {
 			if cmd.Flags().Changed("block") {
 				o.Recipe.Block = block
 			}
-			ctx, stop := untilSignal(cmd)
-			defer stop()
-			bar := newDisplay(cmd)
-			bar.Unit(display.Bytes)
-			o.Progress = bar
-			var summary *quantize.Summary
-			var err error
-			if isDir(args[0]) {
-				summary, err = quantizeDir(ctx, cmd, args[0], out, o, overwrite)
-			} else {
-				summary, err = quantize.File(ctx, args[0], out, o)
-			}
-			bar.Finish()
+			summary, err := work(cmd, "no file was written", func(ctx context.Context, d *display.Display) (*quantize.Summary, error) {
+				d.Unit(display.Bytes)
+				o.Progress = d
+				if isDir(args[0]) {
+					return quantizeDir(ctx, cmd, args[0], out, o, overwrite)
+				}
+				return quantize.File(ctx, args[0], out, o)
+			})
 			if err != nil {
-				return unwritten(ctx, out, err)
+				return unwritten(out, err)
 			}
 			for _, n := range summary.NonFinite {
 				warn(cmd.ErrOrStderr(), "%v", n)

@@ -10,9 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/octavo-fp8/octavo/cmd/internal/machine"
+	"github.com/octavo-fp8/octavo/cmd/internal/display"
 	"github.com/octavo-fp8/octavo/cmd/internal/runs"
-	"github.com/octavo-fp8/octavo/internal/atomicfile"
 	"github.com/octavo-fp8/octavo/internal/textout"
 )
 
@@ -57,11 +56,7 @@ func newReportCommand() *cobra.Command {
 		RunE:    func(cmd *cobra.Command, dirs []string) error { return runReport(cmd, dirs, flags) },
 	}
 	cmd.Flags().StringVarP(&flags.out, "out", "o", "", "`FILE` to write a page to, replaced if it exists")
-	var orders []choice[runs.Order]
-	for _, o := range runs.Orders() {
-		orders = append(orders, choice[runs.Order]{string(o), o})
-	}
-	choiceFlag(cmd, &flags.sort, "sort", "what runs are sorted by, the least first: as they were named, or by name, FP8's final loss, the gap, that of held-out losses, or time", orders...)
+	choiceFlag(cmd, &flags.sort, "sort", "what runs are sorted by, the least first: as they were named, or by name, FP8's final loss, the gap, that of held-out losses, or time", named(runs.Orders())...)
 	jsonFlag(cmd, &flags.asJSON)
 	return cmd
 }
@@ -75,24 +70,16 @@ func someDirectories(_ *cobra.Command, args []string) error {
 }
 
 func runReport(cmd *cobra.Command, dirs []string, flags reportFlags) error {
-	ctx, stop := untilSignal(cmd)
-	defer stop()
-	display := newDisplay(cmd)
-	defer display.Finish()
-	display.Unit("runs")
-	set, err := runs.Read(ctx, dirs, display)
-	display.Finish()
-	if ctx.Err() != nil {
-		return stopped(ctx, "nothing was written")
-	}
+	set, err := work(cmd, "nothing was written", func(ctx context.Context, d *display.Display) (*runs.Set, error) {
+		d.Unit("runs")
+		return runs.Read(ctx, dirs, d)
+	})
 	if err != nil {
 		return err
 	}
 	set.Sort(flags.sort)
-	if flags.out != "" {
-		if err := writeReportPage(ctx, set, dirs, flags); err != nil {
-			return err
-		}
+	if err := writeReportPage(set, dirs, flags); err != nil {
+		return err
 	}
 	if flags.asJSON {
 		return set.WriteJSON(cmd.OutOrStdout())
@@ -105,7 +92,7 @@ func runReport(cmd *cobra.Command, dirs []string, flags reportFlags) error {
 }
 
 // writeReportPage writes the page, but not over a file of a run.
-func writeReportPage(ctx context.Context, set *runs.Set, dirs []string, flags reportFlags) error {
+func writeReportPage(set *runs.Set, dirs []string, flags reportFlags) error {
 	if out, err := os.Stat(flags.out); err == nil && set.Holds(func(path string) bool {
 		file, err := os.Stat(path)
 		return err == nil && os.SameFile(file, out)
@@ -120,10 +107,7 @@ func writeReportPage(ctx context.Context, set *runs.Set, dirs []string, flags re
 	if flags.sort != runs.AsGiven {
 		command += " --sort " + string(flags.sort)
 	}
-	v := machine.Current()
-	on := fmt.Sprintf("octavo %s, %s, %s/%s", v.Version, v.Go, v.OS, v.Arch)
-	err := atomicfile.Write(flags.out, func(w io.Writer) error {
-		return set.WritePage(w, filepath.Dir(flags.out), command, on)
+	return writePage(flags.out, "-o", func(w io.Writer, machine string) error {
+		return set.WritePage(w, filepath.Dir(flags.out), command, machine)
 	})
-	return unwritten(ctx, flags.out, err)
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"math"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -218,7 +217,7 @@ func newTrainCommand() *cobra.Command {
 	}
 	f.StringVar(&flags.rules, "rules", "", "`FILE` of rules that watch the FP8 model and act, or default (default: none)")
 	f.StringVar(&flags.landing, "landing", "", "`DIR` for what is left of a run that stops, made if need be (default: none)")
-	rateFlag(cmd, &options.LearningRate, "lr", "peak learning rate, after a warmup of a tenth of the steps")
+	numberFlag(cmd, &options.LearningRate, rates, "lr", "peak learning rate, after a warmup of a tenth of the steps")
 	workersFlag(cmd, &options.Workers)
 	wholeFlag(cmd, &options.TelemetryEvery, 0, math.MaxInt32, "telemetry-every", "steps from one line per operand in telemetry.csv to the next; 0 for none")
 	wholeFlag(cmd, &flags.checkpointEvery, 0, math.MaxInt32, "checkpoint-every", "steps from one checkpoint to the next; 0 for none (default 0)")
@@ -226,7 +225,7 @@ func newTrainCommand() *cobra.Command {
 	f.BoolVar(&flags.checkpointSync, "checkpoint-sync", false, "wait for each checkpoint to be written before the run goes on")
 	f.BoolVar(&flags.resume, "resume", false, "go on from the newest whole checkpoint in --out, or without that in the octavo-train, octavo-train-2, ... that has the newest")
 	seedFlag(cmd, &options.Seed, "of the first weights, of the batches and of --stochastic")
-	f.Var(oneOf{&parsed[scaling.Profile]{&options.Profile, string(options.Profile), "NAME", parseTrainProfile}, texts(scaling.ProfilesFor(fp8.E4M3))}, "profile", "how scales are chosen:\n"+allProfileNames())
+	f.Var(oneOf{&parsed[scaling.Profile]{&options.Profile, string(options.Profile), "NAME", parseTrainProfile}, namesOf(scaling.ProfilesFor(fp8.E4M3))}, "profile", "how scales are chosen:\n"+allProfileNames())
 	choiceFlag(cmd, &options.GradientFormat, "gradient-format", "format of output gradients",
 		choice[fp8.Format]{"e4m3", fp8.E4M3}, choice[fp8.Format]{"e5m2", fp8.E5M2})
 	recipeFlags(cmd, &options)
@@ -248,44 +247,34 @@ func newTrainCommand() *cobra.Command {
 func parseTrainProfile(name string) (scaling.Profile, error) {
 	p, err := scaling.ParseProfile(name)
 	if err == nil && !p.For(fp8.E4M3) {
-		var names []string
-		for _, r := range nn.Recipes() {
-			names = append(names, r.Name)
-		}
-		return "", fmt.Errorf("it is not for E4M3: --recipe takes formats of four bits, by one of %s", strings.Join(names, ", "))
+		return "", fmt.Errorf("it is not for E4M3: --recipe takes formats of four bits, by one of %s", strings.Join(recipeNames(), ", "))
 	}
 	return p, err
 }
 
-// recipeFlags adds the flags of a recipe that has a name.
-func recipeFlags(cmd *cobra.Command, o *comparison.Options) {
-	var names, parts []string
+func recipeNames() (names []string) {
 	for _, r := range nn.Recipes() {
 		names = append(names, r.Name)
 	}
-	for _, p := range nn.Parts() {
-		parts = append(parts, p.String())
-	}
+	return names
+}
+
+// recipeFlags adds the flags of a recipe that has a name.
+func recipeFlags(cmd *cobra.Command, o *comparison.Options) {
+	names, parts := recipeNames(), namesOf(nn.Parts())
 	parseRecipe := func(name string) (string, error) {
 		_, err := nn.ParseRecipe(name)
 		return name, err
 	}
-	parseParts := func(list string) (parts []nn.Part, err error) {
-		for name := range strings.SplitSeq(list, ",") {
-			var p nn.Part
-			if err := p.UnmarshalText([]byte(name)); err != nil {
-				return nil, err
-			}
-			if !slices.Contains(parts, p) {
-				parts = append(parts, p)
-			}
-		}
-		return parts, nil
+	parsePart := func(name string) (p nn.Part, err error) {
+		err = p.UnmarshalText([]byte(name))
+		return p, err
 	}
 	f := cmd.Flags()
 	f.Var(oneOf{&parsed[string]{&o.Recipe, "", "NAME", parseRecipe}, names}, "recipe",
 		"a published recipe, instead of --profile, --gradient-format and --stochastic:\n"+strings.Join(names, ", "))
-	f.Var(oneOf{&parsed[[]nn.Part]{&o.Without, "", "PART,...", parseParts}, parts}, "without",
+	without := listOf[nn.Part]{&o.Without, "PART,...", parsePart, nn.Part.String}
+	f.Var(oneOf{without, parts}, "without",
 		"leave parts out of --recipe:\n"+strings.Join(parts, ", "))
 }
 
@@ -316,15 +305,6 @@ func checkRecipe(cmd *cobra.Command, o comparison.Options) error {
 		}
 	}
 	return nil
-}
-
-// named returns values as the choices of a flag.
-func named[T fmt.Stringer](values []T) []choice[T] {
-	choices := make([]choice[T], len(values))
-	for i, v := range values {
-		choices[i] = choice[T]{v.String(), v}
-	}
-	return choices
 }
 
 // allProfileNames lists the profiles that are for E4M3 for --help, four to a line.

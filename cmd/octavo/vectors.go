@@ -1,10 +1,12 @@
 package main
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/spf13/cobra"
 
+	"github.com/octavo-fp8/octavo/cmd/internal/display"
 	"github.com/octavo-fp8/octavo/cmd/internal/outdir"
 	"github.com/octavo-fp8/octavo/cmd/internal/vectors"
 )
@@ -40,7 +42,14 @@ func newVectorsCommand() *cobra.Command {
 		Example: "  octavo vectors -o vectors && cd vectors && sha256sum -c SHA256SUMS",
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return runVectors(cmd, directory, seed, overwrite)
+			return madeFiles{
+				dir: directory, kind: "vectors", with: fmt.Sprintf(" -o %s --seed %d", shellQuote(directory), seed),
+				Options: outdir.Options{Overwrite: overwrite, Files: vectors.Names()},
+				make: func(ctx context.Context, d *display.Display) ([]outdir.File, error) {
+					d.Unit("parts")
+					return vectors.Make(ctx, seed, d)
+				},
+			}.write(cmd)
 		},
 	}
 	outDirFlag(cmd, &directory, "the files", "required")
@@ -48,42 +57,4 @@ func newVectorsCommand() *cobra.Command {
 	cmd.Flags().BoolVar(&overwrite, "overwrite", false, "replace the set that is in --out")
 	seedFlag(cmd, &seed, "seed of the random values")
 	return cmd
-}
-
-func runVectors(cmd *cobra.Command, directory string, seed uint64, overwrite bool) error {
-	ctx, stop := untilSignal(cmd)
-	defer stop()
-	run, err := givenDirectory(directory, outdir.Options{Overwrite: overwrite, Files: vectors.Names()})
-	if err != nil {
-		return err
-	}
-	defer run.Abort()
-	bar := newDisplay(cmd)
-	bar.Unit("parts")
-	files, err := vectors.Make(ctx, seed, bar)
-	bar.Finish()
-	if ctx.Err() != nil {
-		return stopped(ctx, "no file was written")
-	}
-	if err != nil {
-		return err
-	}
-	for _, f := range files {
-		if err := addData(run, f.Name, f.Data); err != nil {
-			return err
-		}
-	}
-	command := fmt.Sprintf("octavo vectors -o %s --seed %d", shellQuote(directory), seed)
-	if err := run.Commit(outdir.Manifest{Kind: "vectors", Command: command}); err != nil {
-		return err
-	}
-	if quiet(cmd) {
-		return nil
-	}
-	for _, f := range files {
-		if _, err := fmt.Fprintf(cmd.OutOrStdout(), "%9d  %s\n", len(f.Data), f.Name); err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -112,7 +112,7 @@ func newVerifyCommand() *cobra.Command {
 		Short:   "Say whether a kernel's product is right, and where not",
 		Long:    verifyLong,
 		Example: verifyExample,
-		Args:    twoFilesAtMost,
+		Args:    productFiles,
 		RunE:    v.run,
 	}
 	f := cmd.Flags()
