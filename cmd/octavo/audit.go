@@ -22,65 +22,6 @@ import (
 	"github.com/octavo-fp8/octavo/scaling"
 )
 
-const auditLong = `Audit says which faults of a kernel a test would let pass. The test computes
-C = A·Bᵀ by the kernel and compares it with a reference under tolerances, all of
-which must hold. Audit puts every fault that octavo knows and that this product
-can have into an otherwise correct product, one at a time: scales misread,
-swapped or ignored, blocks of K lost or doubled, codes of another format,
-accumulators not cleared, sums and results rounded too often, elements not
-written.
-
-  --rtol X --atol X   |got - want| <= atol + rtol·|want|, as torch.allclose,
-                      in all elements or, with --within 0.95, in that share.
-                      want is the reference: a test that calls
-                      allclose(want, got) multiplies rtol by |got| and may
-                      judge elements near the limit differently
-  --default NAME      the same with the defaults of assert-close (of
-                      torch.testing, by the type of C), allclose (of torch and
-                      numpy) or assert-allclose (of numpy.testing)
-  --cosine X          the cosine of got and want is X at least
-  --calc-diff X       DeepGEMM's calc_diff is X at most
-  --relative-l2 X     ‖got - want‖ / ‖want‖ is X at most
-  --relative-max X    max |got - want| / max |want| is X at most
-  --mean-error X, --relative-mean X
-                      the mean of |got - want|, and the same over that of |want|
-
-Operands come from files as with octavo gemm, or are drawn with --generate.
---case NAME runs a published test that let a fault pass, and says whether that
-fault is found; --list lists these cases. What a correct kernel may compute
-follows from the same flags as of octavo verify: the exact product within a
-derived bound, or the bits of a model.
-
---reference is what the test compares with: the exact product, canonical or a
-GPU model, dequantized (operands rounded to bfloat16) or itself (the kernel or
-its original, with all of its faults). --reference-fault puts a fault into the
-reference, as JSON such as {"kind":"scales-ignored","of":"B"}.
-
-The report lists the faults that pass although some element is farther off than
-any correct kernel's, the worst first; correct kernels that would fail; what is
-wrong with the reference; and a better test: operands with which every fault
-that changes a bit shows, tolerances derived for them, and the same faults tried
-on it. --worst writes the most wrong C that passes, with its operands, for
-octavo verify; --operands writes the proposed operands.
-
-The exit status is 0 if no fault passes and no correct kernel fails or, with
---case, if every reported fault is found; 1 if not or if the input is wrong; 2
-if the command line is wrong.
-
-` + operandsHelp + `
-
-JSON has the keys case, type, m, n, k, a, b, bias, accumulate, test (criteria,
-reference), largest, rms, bound, boundRMS, reference, honest, falseFailures,
-faults (fault, text, verdict, pass, values, different, outside, worst,
-relativeL2), survive, caught, rounding, unchanged and proposal, as go doc
-octavo/oracle/audit Report says. Verdicts are survives, caught, rounding (all is
-within honest rounding) and unchanged.`
-
-const auditExample = `  octavo audit --generate 256x256x4096 --rtol 1e-2 --atol 1e-1 --type bf16
-  octavo audit layer.safetensors --a x --b w --calc-diff 1e-3 \
-    --worst worst.safetensors
-  octavo audit --case flashinfer-4685`
-
 // auditFlags are the flags of audit.
 type auditFlags struct {
 	productFlags
@@ -133,8 +74,8 @@ func newAuditCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "audit [IN...] --a A --b B | --generate MxNxK | --case NAME",
 		Short:   "Say which faults of a kernel a test would let pass",
-		Long:    auditLong,
-		Example: auditExample,
+		Long:    helpOf("audit"),
+		Example: examplesOf("audit"),
 		Args:    productFiles,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f.Files = args

@@ -13,21 +13,6 @@ import (
 	"github.com/octavo-fp8/octavo/internal/textout"
 )
 
-const demoLong = `Demo writes small files to try the other commands on to a directory, in a few
-seconds and without a network:
-
-  text.txt                 sentences that it makes up
-  model.safetensors        the weights of a Llama that it trains on them, F32
-  activations.safetensors  what enters that model's linear layers, F32
-  layer.safetensors        a product of the two in FP8: x in blocks of 1x128,
-                           w of 128x128, and their scales
-  kernel.safetensors       its C as DeepGEMM computes it on a Hopper GPU
-  wrong.safetensors        C of a kernel that leaves a block of K out of a tile
-
-It prints their sizes and commands to try. The bytes depend on --seed and on
-nothing else. Files that are there already are never replaced, except, with
---overwrite, those of an earlier demo.`
-
 func newDemoCommand() *cobra.Command {
 	var out string
 	var overwrite bool
@@ -35,7 +20,7 @@ func newDemoCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "demo DIR",
 		Short:   "Write small files to try the other commands on",
-		Long:    demoLong,
+		Long:    helpOf("demo"),
 		Example: "  octavo demo demo",
 		Args: func(_ *cobra.Command, args []string) error {
 			if out != "" {

@@ -17,50 +17,6 @@ import (
 	"github.com/octavo-fp8/octavo/nn/hf"
 )
 
-const evaluateLong = `Evaluate says what recipes cost a model on a text, before a GPU is rented: the
-perplexity, and the divergence of the distribution of each next token from that
-of FP32, with weights, activations or both quantized. The model is a Hugging
-Face Llama or a DeepSeek-V3, in any layout that convert reads. It runs in memory
-with 4 bytes for each weight. Without --recipe there is only the perplexity, for
-example of a model that was converted.
-
-The tokenizer.json beside the model makes tokens of --text. It must be BPE over
-bytes, as in Llama 3, or with byte fallback, as in Llama 2. --tokens takes IDs
-instead: whole numbers in a text, or a tensor of I32 or I64 in a safetensors
-file. The text is cut into windows of --context tokens; each begins with what
-the tokenizer puts at the beginning of a text.
-
-A recipe is one of train's --recipe, or bf16, or a profile as in inspect, with
-its format if that is not the profile's own, such as mx-floor:e3m2. It applies
-to the linear layers of each block: q, k, v, o, gate, up and down, or those of
-latent attention and of every expert. Embedding, norms, attention scores,
-routers and head stay FP32. If only weights or only activations are quantized,
-their dequantized values are multiplied in FP32; if both are, codes are
-multiplied as by octavo gemm. A scale for a whole activation is for one window.
-
-  change    of the perplexity from that in FP32
-  KL        divergence from FP32, in nats a token
-  same top  tokens for which the most likely one is that of FP32
-
-± is a standard error. For a change it is that of the differences from window to
-window: it says how well the text determines the change, not how much a token
-varies.
-
-Then come the sources of the loss, for both, on the first --layer-tokens tokens:
-the KL if one layer alone, or one kind of linear layer, is quantized, and the
-signal-to-quantization-noise ratio (SQNR) of the output of each linear layer
-with the input of FP32. The worst come first. With L layers each of these tokens
-costs as much as L/2+8 others.
-
---json prints one object, of all modes and layers. --html writes a page with
-charts. Results do not depend on --workers.`
-
-const evaluateExample = `  octavo evaluate Llama-3.2-1B --text book.txt --recipe fp8,mxfp4,nvfp4
-  octavo evaluate model --text book.txt --recipe te-current --mode weights \
-    --max-tokens 0 --context 1024 --stride 512
-  octavo evaluate model --tokens ids.txt --recipe mx-floor:e2m3 --html cost.html
-  octavo evaluate converted --text book.txt`
-
 // evaluateFlags are the flags of evaluate.
 type evaluateFlags struct {
 	text, tokens      string
@@ -78,8 +34,8 @@ func newEvaluateCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "evaluate DIR|FILE.safetensors",
 		Short:   "Say what recipes cost a model on a text",
-		Long:    evaluateLong,
-		Example: evaluateExample,
+		Long:    helpOf("evaluate"),
+		Example: examplesOf("evaluate"),
 		Args:    one("model"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if (f.text == "") == (f.tokens == "") {

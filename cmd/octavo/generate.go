@@ -10,52 +10,6 @@ import (
 	"github.com/octavo-fp8/octavo/nn/generate"
 )
 
-const generateLong = `Generate continues prompts with a Hugging Face Llama or a DeepSeek-V3, in any
-layout that convert reads, on this machine's processors, and prints the text as
-it comes. Weights of linear layers are FP8; a cache keeps keys and values of
-earlier tokens in FP8. Each token runs through the model once.
-
-Prompts are each --prompt, the text of --prompt-file, each line of --prompts, or
-standard input. The tokenizer.json beside the model turns text into tokens and
-back; that of octavo train --save takes bytes. With --ids prompts and output are
-token IDs.
-
---prompts ignores blank lines. If its name ends in .jsonl, a line is a JSON
-string, a list of tokens, or an object whose "prompt" is one of these; its
-"tokens", "temperature", "topK", "topP" and "seed" override the flags.
-
---batch prompts run at once: a step reads the weights once and gives each prompt
-a token. When one ends, the next begins. Texts are printed in the order of the
-prompts, each under a line that repeats its prompt; the first text that has not
-ended is printed as it comes.
-
-A recipe is one of train's --recipe or a profile as in inspect. It applies to
-inputs and weights of all linear layers except routers and head, which stay
-FP32; none multiplies the loaded weights in FP32. The cache has a scale for each
-token and head, or the model's k_scale and v_scale. Attention multiplies BF16
-queries with the cache.
-
-Each token is the most likely one or, with --temperature, drawn at random from
-the --top-k most likely ones and, of those, the fewest that have --top-p of the
-probability. The same seed gives the same tokens on every machine, also for the
-same prompt twice in a batch. A text ends at the model's end of text
-(eos_token_id), after --tokens, or when the context is full. A prompt longer
-than the context is an error.
-
-A request's tokens and probabilities (logProbs in --json) are the same bits
-alone and in any batch if each token's input has scales of its own;
---batch-invariant refuses other recipes.
-
-The last line, on standard error, is the speed, of prompts and of what follows,
-and the share of the memory read rate that was used. Unless --quiet is given
-that rate is measured then: all threads read 256 MiB nine times, and the fastest
-counts.`
-
-const generateExample = `  octavo generate --model Llama-3.2-1B --prompt 'Once upon a time'
-  octavo generate --model model --temperature 0.8 --top-p 0.9 --seed 7 < prompt
-  octavo generate --model model --prompts prompts.txt --batch-invariant --json
-  octavo generate --model s.safetensors --ids --prompt '1 403' --recipe none`
-
 // noRecipe is the recipe of those that multiply weights as they were loaded.
 const noRecipe = "none"
 
@@ -83,8 +37,8 @@ func newGenerateCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "generate --model DIR|FILE.safetensors",
 		Short:   "Continue prompts with a model in FP8",
-		Long:    generateLong,
-		Example: generateExample,
+		Long:    helpOf("generate"),
+		Example: examplesOf("generate"),
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return runGenerate(cmd, &f)

@@ -15,54 +15,14 @@ import (
 	show "github.com/octavo-fp8/octavo/cmd/internal/lint"
 )
 
-const lintLong = `Lint finds what is wrong with a checkpoint before a loader does: an index that
-lies, shards of two versions, scales that are absent, misnamed, of the wrong
-shape, NaN, zero or reciprocal, modules that the configuration forgets, codes
-that no quantizer writes, and more. --rules lists all that it looks for, with
-reports of models that had it.
-
-The argument is a directory (its index counts if it has one), an index or one
-file. A part of a model without config.json is judged by what is in it.
-
-Each finding has the tensors, what is wrong with them, its consequence, the fix,
-and the loaders that it concerns. Its severity is one of
-
-  E  error    wrong numbers, or loading fails
-  W  warning  accuracy or portability is at risk
-  I  info     to be tidied up
-
-The exit status is 1 if there is an error or a warning, so that a check before
-publishing fails. --fail-on error lets warnings pass, --fail-on info lets
-nothing pass, and --fail-on none fails only if there is nothing to check. --skip
-leaves out a rule whose findings are intended.
-
-Quantization methods that octavo does not read, such as GPTQ, AWQ and
-bitsandbytes, are named as not judged, with the number of their tensors. For the
-exit status that is a warning.
-
-Lint reads scales and codes of 8 bits once, on all processors, and codes of 4
-bits only where scales are zero. --headers reads no data: it takes seconds for
-any model and leaves out the rules that --rules marks with a star.
-
---tensor-parallel N checks that no block is cut where loaders split weights over
-N devices.
-
-With --json everything is one object, with all findings, or with --rules all
-rules. notJudged has method, declared, contradicted and tensors.`
-
-const lintExample = `  octavo lint model/
-  octavo lint model/ --headers --fail-on error
-  octavo lint model/ --tensor-parallel 8 --skip total-size
-  octavo lint model/ --json | jq '.findings[] | {rule, tensors}'`
-
 func newLintCommand() *cobra.Command {
 	o := lint.Options{TensorParallel: 1}
 	var out lintOutput
 	cmd := &cobra.Command{
 		Use:     "lint DIR|INDEX.json|FILE.safetensors",
 		Short:   "Find what is wrong with a checkpoint",
-		Long:    lintLong,
-		Example: lintExample,
+		Long:    helpOf("lint"),
+		Example: examplesOf("lint"),
 		Args: func(_ *cobra.Command, args []string) error {
 			if !out.rules && len(args) != 1 {
 				return fmt.Errorf("want one checkpoint, a directory or a file, and have %d", len(args))

@@ -19,70 +19,6 @@ import (
 	"github.com/octavo-fp8/octavo/plan"
 )
 
-const planLong = `Plan says what training a model takes in memory on a rank of each pipeline
-stage, by kind, under a parallel layout and a recipe; or with --serve, what
-serving it takes. MODEL is a known name or the config.json of a model, or the
-directory that has one; weights are not needed. Nothing is run.
-
-%s
-
-Parameters, weights, gradients, states of the optimizer and the KV cache are
-exact. Activations are those of Megatron-LM with TransformerEngine, with flash
-attention and experts of equal load: within 1.4%% of the peaks published for 8
-B200, which --measured lists. Layers of multi-token prediction, contexts of
-devices and communication buffers are not counted. Allocators reserve more than
-is allocated: 3 to 8%% more than those peaks, 3 to 10%% more than is counted. What
---card is to hold is what is counted and --headroom of it, 10%% by default.
-
-Layouts are Megatron-LM's. What is left of --ranks after tensor, context and
-pipeline parallelism is data parallel; without --ranks there are as few as the
-layout needs. Recipes say how everything is stored:
-
-  bf16           gradients, master weights and moments in FP32
-  fp8            primary weights and inputs of linear layers in FP8, as
-                 TransformerEngine under Megatron-LM
-  deepseek-v3    FP8 under scales of blocks, moments in BF16, inputs of SwiGLU
-                 in FP8 in place of its result
-  octavo         as deepseek-v3, with moments in FP8
-  fp8-serve      weights as DeepSeek-V3 is published, KV cache in FP8
-  mxfp4-experts  as gpt-oss is published: experts in MXFP4
-
-What --recompute lists is computed again in the backward pass: so many first
-layers of each stage, or all; attention, latent (of MLA, queries, keys and
-values), mlp (dense layers), moe (experts), norms, activation (SwiGLU of
-experts).
-
-With --library octavo activations are those that octavo's own nn would keep, in
-the numbers of the recipe; attention is not flash there. --policies says of its
-classes norms, latents, projections, probabilities, mixed, middle, branches,
-product and outputs, or all, which are kept, kept in FP8 or computed again, as
-in "recompute norms, product; fp8 mixed"; others are as the recipe has them.
-Gradients have the same bits, and what would change them is refused. --policies
-search finds, for each stage, those with the fewest operations done again that
---card holds with --headroom. What is kept is shown by class.
-
-FLOPs are exact, and time is only what follows from an efficiency: with --mfu a
-step is timed, and with --tokens the whole training in days; with --days and
---tokens the MFU follows. MFU is of the FLOPs with a causal mask; what is
-computed again does not count. --quoted prints days that practice quotes for
-three models on 1,024, 5,000 and 10,000 cards, what MFU they imply, and what of
-it does not fit.
-
-JSON has the keys model, parameters, layout, data (data-parallel ranks),
-precision, training (with policies) or serving, stages (bytes by kind; with
---library octavo also by class, operations and those done again), highest (the
-stage that needs most), card, headroom, tooLarge (stages that a card does not
-hold with it), flops, step and run.`
-
-const planExample = `  octavo plan llama-3-70b --ranks 64 --tp 8 --pp 4 --micro-batches 32
-  octavo plan deepseek-v3 --ranks 2048 --pp 16 --last 1 --ep 64 \
-    --recipe deepseek-v3 --recompute norms,latent --card 80 \
-    --tokens 14.8e12 --mfu 0.4 --html plan.html
-  octavo plan llama-3-8b --ranks 8 --card 80 --policies search
-  octavo plan model/config.json --serve --tp 8 --batch 64 --sequence 32768
-  octavo plan --quoted --html days.html
-  octavo plan --measured`
-
 // planFlags are the flags of plan.
 type planFlags struct {
 	layout    plan.Layout
@@ -106,8 +42,8 @@ func newPlanCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "plan MODEL|config.json",
 		Short:   "Say what a model takes in memory and time under a layout",
-		Long:    fmt.Sprintf(planLong, known),
-		Example: planExample,
+		Long:    helpOf("plan", "{models}", known),
+		Example: examplesOf("plan"),
 		Args:    oneModel(&p),
 		RunE:    func(cmd *cobra.Command, args []string) error { return p.run(cmd, args) },
 	}

@@ -15,29 +15,6 @@ import (
 	"github.com/octavo-fp8/octavo/internal/textout"
 )
 
-const reportLong = `Report puts several runs of octavo train and octavo lab side by side. Each DIR
-is the directory of a run, or one with such directories in it, which stands for
-them all.
-
-For each run of train it prints the steps done, the final losses of FP32 and FP8
-(or of what the recipe multiplies in; JSON always says fp8), the gap between
-them and between the held-out losses, spikes, skipped steps, the time, the
-verdict on the health of the operands, and the options in which runs differ. For
-each experiment and run of lab it prints how many of the judged goals were met
-and, if several runs did the same experiment, the outcome of each goal.
-
--o writes a page with the same, the curves of all runs in one chart, and links
-to the runs' own pages, which work while the page stays where it is. Runs with
-the same FP32 curve share one line for it.
-
-Runs of different lengths, and runs that were stopped, can be compared. It is an
-error if a directory holds no run or a broken one; then nothing is written.`
-
-const reportExample = `  octavo report octavo-train octavo-train-2
-  octavo report . -o report.html --sort gap
-  octavo report octavo-lab octavo-lab-2 --json |
-    jq '.lab[].experiments[] | {name, met}'`
-
 // reportFlags are the flags of report.
 type reportFlags struct {
 	out    string
@@ -50,8 +27,8 @@ func newReportCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "report DIR...",
 		Short:   "Compare runs of train and lab in one table and on one page",
-		Long:    reportLong,
-		Example: reportExample,
+		Long:    helpOf("report"),
+		Example: examplesOf("report"),
 		Args:    someDirectories,
 		RunE:    func(cmd *cobra.Command, dirs []string) error { return runReport(cmd, dirs, flags) },
 	}
