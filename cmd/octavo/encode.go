@@ -48,18 +48,11 @@ func newEncodeCommand() *cobra.Command {
 		choice[fp8.Overflow]{"saturate", fp8.OverflowSaturate},
 		choice[fp8.Overflow]{"nonfinite", fp8.OverflowNonFinite})
 	choiceFlag(cmd, &policy.Inf, "inf", "what an infinity becomes",
-		choice[fp8.Inf]{"saturate", fp8.InfSaturate},
-		choice[fp8.Inf]{"propagate", fp8.InfPropagate})
+		named([]fp8.Inf{fp8.InfSaturate, fp8.InfPropagate})...)
 	choiceFlag(cmd, &policy.NaN, "nan", "the sign of a NaN: its own, or always positive; where the format has none,\nzero gives +0 and opposite-zero a zero of the other sign",
-		choice[fp8.NaN]{"keep-sign", fp8.NaNKeepSign},
-		choice[fp8.NaN]{"canonical", fp8.NaNCanonical},
-		choice[fp8.NaN]{"zero", fp8.NaNZero},
-		choice[fp8.NaN]{"opposite-zero", fp8.NaNOppositeZero})
+		named([]fp8.NaN{fp8.NaNKeepSign, fp8.NaNCanonical, fp8.NaNZero, fp8.NaNOppositeZero})...)
 	choiceFlag(cmd, &policy.Zero, "zero", "the sign of a zero: its own or this one; unsigned is +0 of what becomes\nzero, too",
-		choice[fp8.Zero]{"keep-sign", fp8.ZeroKeepSign},
-		choice[fp8.Zero]{"positive", fp8.ZeroPositive},
-		choice[fp8.Zero]{"negative", fp8.ZeroNegative},
-		choice[fp8.Zero]{"unsigned", fp8.ZeroUnsigned})
+		named([]fp8.Zero{fp8.ZeroKeepSign, fp8.ZeroPositive, fp8.ZeroNegative, fp8.ZeroUnsigned})...)
 	up, down := fp8.E8M0Up, fp8.E8M0Down
 	choiceFlag(cmd, &round, "round", "how a value between two codes is rounded; up and down are for e8m0,\nwhose nearest rounds ties up",
 		choice[rounding]{"nearest", rounding{of: fp8.NearestEven}},

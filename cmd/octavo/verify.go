@@ -39,8 +39,7 @@ func newVerifyCommand() *cobra.Command {
 	v.sample.add(cmd)
 	choiceFlag(cmd, &v.alarms, "alarms",
 		"what a statistical alarm does while C is within the bound; ignore runs no such tests",
-		choice[judge.Alarms]{"fail", judge.Fail}, choice[judge.Alarms]{"warn", judge.Warn},
-		choice[judge.Alarms]{"ignore", judge.Ignore})
+		named([]judge.Alarms{judge.Fail, judge.Warn, judge.Ignore})...)
 	v.verdictFlags.add(cmd, "a map of the errors")
 	cmd.AddCommand(newVerifyAttentionCommand())
 	return cmd
