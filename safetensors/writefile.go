@@ -3,6 +3,7 @@ package safetensors
 import (
 	"bytes"
 	"fmt"
+	"slices"
 
 	"github.com/octavo-fp8/octavo/internal/atomicfile"
 )
@@ -11,6 +12,17 @@ import (
 type Tensor struct {
 	Info
 	Data []byte // Info.Bytes() bytes, little-endian
+}
+
+// New returns a tensor of elements, whose bits are those of the type d: float32 for F32, bytes
+// for codes, and so on. It copies them. The errors of a shape or a type that does not go with
+// them are those of [Encode].
+func New[T Element](name string, d DType, shape []int, values []T) Tensor {
+	data := slices.Clone(bytesOf(values))
+	if bigEndian {
+		reverseEach(data, d.part())
+	}
+	return Tensor{Info{Name: name, DType: d, Shape: shape}, data}
 }
 
 // WriteFile writes tensors, in the order given, and metadata to the file at path,

@@ -28,6 +28,9 @@ func (h Health) String() string {
 	return fmt.Sprintf("Health(%d)", int(h))
 }
 
+// MarshalText implements [encoding.TextMarshaler].
+func (h Health) MarshalText() ([]byte, error) { return []byte(h.String()), nil }
+
 // Limit is the shares of a tensor's elements, lost in one way in one step, from which on it is
 // suspect or sick. A share above 1 is never reached.
 type Limit struct{ Suspect, Sick float64 }

@@ -7,80 +7,20 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	auditing "github.com/octavo-fp8/octavo/cmd/internal/audit"
 	"github.com/octavo-fp8/octavo/cmd/internal/claim"
+	"github.com/octavo-fp8/octavo/cmd/internal/display"
 	"github.com/octavo-fp8/octavo/internal/jsonout"
 	"github.com/octavo-fp8/octavo/oracle"
 	"github.com/octavo-fp8/octavo/oracle/audit"
 	"github.com/octavo-fp8/octavo/oracle/fault"
 	"github.com/octavo-fp8/octavo/scaling"
 )
-
-const auditLong = `Audit says which faults of a kernel a test would let pass. The test computes
-C = A·Bᵀ by the kernel and compares it with a reference under tolerances, all of
-which must hold. Audit puts every fault that octavo knows and that this product
-can have into an otherwise correct product, one at a time: scales misread,
-swapped or ignored, blocks of K lost or doubled, codes of another format,
-accumulators not cleared, sums and results rounded too often, elements not
-written.
-
-  --rtol X --atol X   |got - want| <= atol + rtol·|want|, as torch.allclose,
-                      in all elements or, with --within 0.95, in that share.
-                      want is the reference: a test that calls
-                      allclose(want, got) multiplies rtol by |got| and may
-                      judge elements near the limit differently
-  --default NAME      the same with the defaults of assert-close (of
-                      torch.testing, by the type of C), allclose (of torch and
-                      numpy) or assert-allclose (of numpy.testing)
-  --cosine X          the cosine of got and want is X at least
-  --calc-diff X       DeepGEMM's calc_diff is X at most
-  --relative-l2 X     ‖got - want‖ / ‖want‖ is X at most
-  --relative-max X    max |got - want| / max |want| is X at most
-  --mean-error X, --relative-mean X
-                      the mean of |got - want|, and the same over that of |want|
-
-Operands come from files as with octavo gemm, or are drawn with --generate.
---case NAME runs a published test that let a fault pass, and says whether that
-fault is found; --list lists these cases. What a correct kernel may compute
-follows from the same flags as of octavo verify: the exact product within a
-derived bound, or the bits of a model.
-
---reference is what the test compares with: the exact product, canonical or a
-GPU model, dequantized (operands rounded to bfloat16) or itself (the kernel or
-its original, with all of its faults). --reference-fault puts a fault into the
-reference, as JSON such as {"kind":"scales-ignored","of":"B"}.
-
-The report lists the faults that pass although some element is farther off than
-any correct kernel's, the worst first; correct kernels that would fail; what is
-wrong with the reference; and a better test: operands with which every fault
-that changes a bit shows, tolerances derived for them, and the same faults tried
-on it. --worst writes the most wrong C that passes, with its operands, for
-octavo verify; --operands writes the proposed operands.
-
-The exit status is 0 if no fault passes and no correct kernel fails or, with
---case, if every reported fault is found; 1 if not or if the input is wrong; 2
-if the command line is wrong.
-
-` + operandsHelp + `
-
-JSON has the keys case, type, m, n, k, a, b, bias, accumulate, test (criteria,
-reference), largest, rms, bound, boundRMS, reference, honest, falseFailures,
-faults (fault, text, verdict, pass, values, different, outside, worst,
-relativeL2), survive, caught, rounding, unchanged and proposal, as go doc
-octavo/oracle/audit Report says. Verdicts are survives, caught, rounding (all is
-within honest rounding) and unchanged.`
-
-const auditExample = `  octavo audit --generate 256x256x4096 --rtol 1e-2 --atol 1e-1 --type bf16
-  octavo audit layer.safetensors --a x --b w --calc-diff 1e-3 \
-    --worst worst.safetensors
-  octavo audit --case flashinfer-4685`
 
 // auditFlags are the flags of audit.
 type auditFlags struct {
@@ -134,9 +74,9 @@ func newAuditCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "audit [IN...] --a A --b B | --generate MxNxK | --case NAME",
 		Short:   "Say which faults of a kernel a test would let pass",
-		Long:    auditLong,
-		Example: auditExample,
-		Args:    twoFilesAtMost,
+		Long:    helpOf("audit"),
+		Example: examplesOf("audit"),
+		Args:    productFiles,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f.Files = args
 			if f.list {
@@ -146,24 +86,19 @@ func newAuditCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			ctx, stop := untilSignal(cmd)
-			defer stop()
-			bar := newDisplay(cmd)
-			bar.Unit("faults", "faults")
-			found, err := in.Run(ctx, audit.Options{Faults: f.faults, Seed: f.size.Seed, Workers: int(min(f.workers, 1<<16)), Progress: bar})
-			bar.Finish()
-			switch {
-			case errors.Is(err, context.Canceled):
-				return stopped(ctx, "the test was not audited")
-			case err != nil:
+			found, err := work(cmd, "the test was not audited", func(ctx context.Context, d *display.Display) (*auditing.Found, error) {
+				d.Unit("faults", "faults")
+				found, err := in.Run(ctx, audit.Options{Faults: f.faults, Seed: f.size.Seed, Workers: int(min(f.workers, 1<<16)), Progress: d})
+				d.Finish()
+				if err != nil {
+					return nil, err
+				}
+				return found, f.write(ctx, cmd, found)
+			})
+			if err != nil {
 				return err
 			}
-			for _, wrong := range f.faults {
-				if found.Find(wrong) == nil {
-					return fmt.Errorf("the product cannot have the fault that %v", wrong)
-				}
-			}
-			return f.report(ctx, cmd, found)
+			return f.report(cmd, found)
 		},
 	}
 	f.add(cmd)
@@ -195,7 +130,7 @@ func (f *auditFlags) add(cmd *cobra.Command) {
 
 func (t *tolerance) add(cmd *cobra.Command) {
 	number := func(value *float64, name, usage string) {
-		cmd.Flags().Var(&parsed[float64]{value, "", "X", parseTolerance}, name, usage)
+		numberFlag(cmd, value, limited, name, usage)
 	}
 	number(&t.rtol, "rtol", "relative tolerance of each element (default 0)")
 	number(&t.atol, "atol", "absolute tolerance of each element (default 0)")
@@ -208,14 +143,6 @@ func (t *tolerance) add(cmd *cobra.Command) {
 		choice[string]{"assert-close", "assert-close"}, choice[string]{"allclose", "allclose"}, choice[string]{"assert-allclose", "assert-allclose"})
 	cmd.Flags().BoolVar(&t.equalNaN, "equal-nan", false, "NaN is equal to NaN")
 	cmd.Flags().BoolVar(&t.nanPasses, "nan-passes", false, "NaN passes: the test fails where an error > limit")
-}
-
-func parseTolerance(text string) (float64, error) {
-	x, err := strconv.ParseFloat(text, 64)
-	if err != nil || !(x >= 0) || math.IsInf(x, 0) {
-		return 0, errors.New("want a number of 0 or more")
-	}
-	return x, nil
 }
 
 func (f *auditFlags) parseSize(text string) (auditing.Size, error) {
@@ -313,18 +240,15 @@ func (f *auditFlags) inputs(cmd *cobra.Command) (*auditing.Inputs, error) {
 	case f.kase != "" && (named || generated), named && generated:
 		return nil, usagef("want operands, --generate or --case: one of them")
 	case f.kase != "":
-		for _, name := range ofCases() {
-			if set(name) {
-				return nil, usagef("--%s is not for --case, which has operands and a test of its own", name)
-			}
+		if err := refuse(cmd, " is not for --case, which has operands and a test of its own", ofCases()...); err != nil {
+			return nil, err
 		}
 		if _, err := audit.CaseNamed(f.kase); err != nil {
 			return nil, usagef("--case %q: want one of %s", f.kase, strings.Join(caseNames(), ", "))
 		}
 		return in, f.checkFiles()
 	case generated && slices.ContainsFunc(ofFiles(), set):
-		name := ofFiles()[slices.IndexFunc(ofFiles(), set)]
-		return nil, usagef("--%s is of operands that are read: --generate draws them", name)
+		return nil, refuse(cmd, " is of operands that are read: --generate draws them", ofFiles()...)
 	case !generated && (f.A.Codes == "" || f.B.Codes == ""):
 		return nil, usagef("want operands by --a and --b, --generate or --case")
 	case !generated && (set("pattern") || set("profile")):
@@ -351,13 +275,8 @@ func (f *auditFlags) inputs(cmd *cobra.Command) (*auditing.Inputs, error) {
 // checkFiles refuses to write over what is read.
 func (f *auditFlags) checkFiles() error {
 	for _, out := range []string{f.worst, f.operands} {
-		for _, in := range f.read() {
-			if out == "" {
-				break
-			}
-			if err := sameFile(in, out); err != nil {
-				return err
-			}
+		if err := sameFiles(f.read(), out); err != nil {
+			return err
 		}
 	}
 	if f.worst != "" && f.worst == f.operands {
@@ -387,22 +306,30 @@ func (f *auditFlags) listCases(cmd *cobra.Command) error {
 	return err
 }
 
-// report writes what was found, and returns an error if a fault passes or a correct kernel
-// fails.
-func (f *auditFlags) report(ctx context.Context, cmd *cobra.Command, found *auditing.Found) error {
+// write writes the files that were asked for.
+func (f *auditFlags) write(ctx context.Context, cmd *cobra.Command, found *auditing.Found) error {
+	for _, wrong := range f.faults {
+		if found.Find(wrong) == nil {
+			return fmt.Errorf("the product cannot have the fault that %v", wrong)
+		}
+	}
 	if f.worst != "" {
 		switch err := found.WriteWorst(ctx, f.worst); {
 		case errors.Is(err, auditing.ErrNone):
 			note(cmd, "no fault passes: %s is not written", f.worst)
 		case err != nil:
-			return unwritten(ctx, f.worst, err)
+			return unwritten(f.worst, err)
 		}
 	}
-	if f.operands != "" {
-		if err := found.WriteOperands(f.operands); err != nil {
-			return unwritten(ctx, f.operands, err)
-		}
+	if f.operands == "" {
+		return nil
 	}
+	return unwritten(f.operands, found.WriteOperands(f.operands))
+}
+
+// report prints what was found, and returns an error if a fault passes or a correct kernel
+// fails.
+func (f *auditFlags) report(cmd *cobra.Command, found *auditing.Found) error {
 	text := func(w io.Writer) error { return found.WriteText(w, f.all) }
 	if err := printResult(cmd, f.asJSON, found.Report, text); err != nil {
 		return err

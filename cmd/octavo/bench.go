@@ -19,125 +19,6 @@ import (
 	"github.com/octavo-fp8/octavo/internal/jsonout"
 )
 
-const benchLong = `Bench measures products of block-scaled matrices and conversions at each level
-of this machine, beside its peers and beside what the machine can do. It takes
-one to two minutes; let nothing else run meanwhile, and compare figures of one
-run.
-
-Products are E4M3 with scales for blocks of 1x128 by 128x128 and C in float32:
-squares, thin ones as in decoding one or a few tokens, and 64 experts beside one
-product of the same work; with weights as a tensor and packed; on one processor
-and on all. A square and one token are in mxfp8, mxfp6, mxfp4 and nvfp4 too:
-E4M3, E2M3 and E2M1 in blocks of 32 under scales of a byte, and E2M1 in blocks
-of 16, of weights too, under scales of a byte and one for the tensor.
-Peers multiply matrices of float32 of the same shape: gonum's blas32.Gemm, and
-vek32.MatMul_Into of viterin/vek, which has kernels for AVX2.
-
-A rate is the best of a case's runs; the median is beside it. The roof of a
-product is the rate of its level's fused multiply-adds in registers, or what
-reading allows at its arithmetic intensity (FLOP per byte of codes, scales and
-C, each moved once) if that is less. Both are measured in the same run, the best
-of several times; there is no roof without a kernel that measures it. Rates of
-conversions count the bytes of the float32 side.
-
---peers compares octavo with OpenBLAS and oneDNN instead, on Linux, in a program
-that bench/peers/build makes in a clone of octavo from packages of Debian. They
-take turns at the same products and conversions, forwards and backwards, until
-each ratio of octavo's rate to a peer's is known: until half of the 95% interval
-of its median is within --spread of it, or --limit is over. There are at least
-six rounds, which take minutes for the largest products, and a round is always
-finished. The whole suite takes some minutes. Levels are all but generic unless
---level says otherwise. In each round the roof is the best of three short spins,
-and a rate the mean of a turn of 10 ms or one product. If the printed ratios of
-medians and of best rates differ much, other programs disturbed the run.
-Intervals hold for one run and assume independent rounds.
-
-OpenBLAS may mistake a processor for an older one, so it runs once for each
-OPENBLAS_CORETYPE that the processor can run, and the fastest counts. OpenBLAS
-runs sgemm, sgemv for one row, and sbgemm if it has it. oneDNN runs products in
-float32, bfloat16 and, from version 3.4 on, E4M3 (not tested with older ones),
-each with plain weights and in the format that it picks, and conversions. The
-program does not get variables that begin with OPENBLAS_, GOTO_, OMP_, GOMP_,
-DNNL_ or ONEDNN_; it gets OPENBLAS_THREAD_TIMEOUT=20 and GOMP_SPINCOUNT=20000,
-so that its threads spin for at most a millisecond into octavo's turn. Each peer
-must first compute some elements right. A peer that fails is left out, and the
-exit status is 1. Grouped products are compared with one product of the same
-work, conversions also with memcpy. The roof is that of reading the bytes that
-the product moves, in the same round; products with AMX are also compared with
-the rate of its tiles in registers.
-
---against compares the ratios with the ratios.json of an earlier run of --peers;
-bench/regression in a clone has some. A ratio is worse, or better, if the two
-intervals are further apart than --spread and the ratio of the best rates
-agrees. Of hundreds some are by chance: measure those again. The exit status is
-1 if any ratio is worse. Ratios to other kernels of OpenBLAS, to weights in
-another format, and of fewer than six rounds are not compared.
-
-The directory given by --out receives
-
-  index.html       one page with interactive rooflines and all tables
-  roofline.svg     products over their arithmetic intensity, under the roofs
-                   (not with --peers)
-  roofline.png     the same
-  bench.json       what --json prints
-  ratios.json      with --peers: what --against takes
-  octavo-run.json  which of the files are the run's, and what repeats it
-
-They appear together when all are complete. A directory that holds a run is
-refused unless --overwrite is given.
-
-The JSON is an object:
-
-  machine      what octavo version --json prints
-  cases, done  their number, and how many were measured
-  secondsPerCase
-  limits       fma: [{level, workers, gflops}]
-               read: [{bytes, workers, gigabytesPerSecond}]
-  products     [{shape: {m, n, k, experts, recipe}, by, level, packed, workers,
-               runs, best, median, intensity, roof}]; rates in GFLOP/s; m counts
-               the rows of all experts; recipe is mxfp8, mxfp6, mxfp4 or nvfp4,
-               and absent for FP8; by is octavo, gonum or vek; level is "" for
-               peers; roof is 0 where there is none
-  conversions  [{name, level, elements, runs, best, median}]; rates in GB/s;
-               level is "" for what octavo is compared with
-  command      what repeats the run
-
-With --peers it is
-
-  machine      as above
-  date         of the run
-  cases        the number of comparisons
-  program      what the program of the peers says: {protocol, blas, core,
-               parallel, oneDNN, instructions, routines}
-  cores        [{asked, got}]: OPENBLAS_CORETYPE and what OpenBLAS then named
-  notes        what could not be had, and why
-  failures     what could be had and then failed
-  spread, limitSeconds
-  done         [{what, unit, workers, rounds, seconds, settled, rates, ratios}];
-               rates: [{by, level, packed, core, format, best, median}]
-               ratios: [{level, packed, to, core, format, median, low, high,
-               pairs, best}]; low and high are the ends of the 95% interval of
-               the median, best is the ratio of the best rates; level, packed,
-               core and format are absent where they are empty or false
-  against      with --against: {file, model, blas, oneDNN, both, worse, better};
-               worse and better: ratios with what, workers and before: {median,
-               low, high, pairs}
-  command      what repeats the run
-
-Ctrl-C, SIGTERM or SIGHUP ends the run after the current case. What was measured
-is written and printed; the exit status is 130, 143 or 129.
-
-The file ratios.json is {version, note, date, command, machine, blas, core,
-oneDNN, spread, limitSeconds, ratios}; ratios are those of done, with what and
-workers; note is for whoever keeps the file.`
-
-const benchExample = `  octavo bench
-  octavo bench --level avx2,avx512 --time 1s -o bench-out
-  octavo bench --all --json > bench.json
-  octavo bench --peers
-  octavo bench --peers --shapes 1024x1024x1024,1x4096x4096 --limit 20s
-  octavo bench --peers --against bench/regression/sapphire-rapids.json`
-
 // benchFlags are the flags of bench.
 type benchFlags struct {
 	levels []cpu.Level
@@ -168,8 +49,8 @@ func newBenchCommand(suites benchSuites) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "bench",
 		Short:   "Measure products and conversions beside peers and the machine",
-		Long:    benchLong,
-		Example: benchExample,
+		Long:    helpOf("bench"),
+		Example: examplesOf("bench"),
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 && flags.peers == builtPeers && cmd.Flags().Changed("peers") {
 				return usagef("there is %q: a program of the peers is named with --peers=FILE", args[0])
@@ -196,13 +77,13 @@ func newBenchCommand(suites benchSuites) *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.Var(oneOf{&parsed[[]cpu.Level]{&flags.levels, "all of this machine", "NAME,...", parseLevels}, levelNames(bench.Levels())}, "level", "levels to measure: generic, neon, avx2, avx512, amx")
+	f.Var(oneOf{&parsed[[]cpu.Level]{&flags.levels, "all of this machine", "NAME,...", parseLevels}, namesOf(bench.Levels())}, "level", "levels to measure: generic, neon, avx2, avx512, amx")
 	f.Var(&parsed[time.Duration]{&flags.time, "0.3s", "DURATION", parseCaseTime}, "time", "time for each case, which runs at least once")
 	f.BoolVar(&flags.all, "all", false, "products of 2048x7168x2048 and 4096x4096x4096 too, which take minutes")
 	f.Var(&parsed[[]bench.Shape]{&flags.shapes, "", "MxNxK,...", parseShapes}, "shapes", "only these products, and no conversions; 64 of 32x2048x1024 is grouped, mxfp4 1024x1024x1024 in MXFP4")
 	f.StringVar(&flags.peers, "peers", "", "compare with OpenBLAS and oneDNN, in the program `FILE` (of --peers alone: "+builtPeers+")")
 	f.Lookup("peers").NoOptDefVal = builtPeers
-	rateFlag(cmd, &flags.spread, "spread", "with --peers: what every ratio is to be known to")
+	numberFlag(cmd, &flags.spread, rates, "spread", "with --peers: what every ratio is to be known to")
 	f.Var(&parsed[time.Duration]{&flags.limit, flags.limit.String(), "DURATION", parseCaseTime}, "limit", "with --peers: time for each comparison at most")
 	f.StringVar(&flags.against, "against", "", "with --peers: `FILE` with the ratios of an earlier run, to say what became worse")
 	outDirFlag(cmd, &flags.out, "page, plots and JSON", "default: none")
@@ -213,9 +94,9 @@ func newBenchCommand(suites benchSuites) *cobra.Command {
 
 // checkPeerFlags refuses flags that say nothing about what is asked for.
 func checkPeerFlags(cmd *cobra.Command, flags benchFlags) error {
-	for _, name := range []string{"spread", "limit", "against"} {
-		if flags.peers == "" && cmd.Flags().Changed(name) {
-			return usagef("--%s is for --peers", name)
+	if flags.peers == "" {
+		if err := refuse(cmd, " is for --peers", "spread", "limit", "against"); err != nil {
+			return err
 		}
 	}
 	if flags.peers != "" && cmd.Flags().Changed("time") {
@@ -238,13 +119,6 @@ func (f benchFlags) choose(shapes *[]bench.Shape, elements *int) {
 	if len(f.shapes) > 0 {
 		*shapes, *elements = f.shapes, 0
 	}
-}
-
-func levelNames(levels []cpu.Level) (names []string) {
-	for _, l := range levels {
-		names = append(names, l.String())
-	}
-	return names
 }
 
 // parseLevels reads names of levels that this machine has.
@@ -307,11 +181,7 @@ func runBench(cmd *cobra.Command, flags benchFlags, suite bench.Suite) error {
 
 // benchCommandLine returns the command that repeats a run.
 func benchCommandLine(flags benchFlags) string {
-	var levels []string
-	for _, l := range flags.levels {
-		levels = append(levels, l.String())
-	}
-	line := fmt.Sprintf("octavo bench --level %s --time %v", strings.Join(levels, ","), flags.time)
+	line := fmt.Sprintf("octavo bench --level %s --time %v", strings.Join(namesOf(flags.levels), ","), flags.time)
 	if flags.all {
 		line += " --all"
 	}

@@ -100,7 +100,7 @@ func benchPeersLine(flags benchFlags, suite bench.PeerSuite) string {
 	if suite.Program != builtPeers {
 		line += "=" + shellQuote(filepath.ToSlash(suite.Program))
 	}
-	line += fmt.Sprintf(" --level %s --spread %v --limit %v", strings.Join(levelNames(suite.Levels), ","), suite.Spread, suite.Limit)
+	line += fmt.Sprintf(" --level %s --spread %v --limit %v", strings.Join(namesOf(suite.Levels), ","), suite.Spread, suite.Limit)
 	if flags.all {
 		line += " --all"
 	}
@@ -112,11 +112,7 @@ func shapesLine(shapes []bench.Shape) string {
 	if len(shapes) == 0 {
 		return ""
 	}
-	var texts []string
-	for _, s := range shapes {
-		texts = append(texts, s.String())
-	}
-	return fmt.Sprintf(" --shapes %q", strings.Join(texts, ","))
+	return fmt.Sprintf(" --shapes %q", strings.Join(namesOf(shapes), ","))
 }
 
 // vectorLevels leaves generic out, whose products of the larger shapes take minutes, if

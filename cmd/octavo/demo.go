@@ -2,31 +2,16 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 
 	"github.com/spf13/cobra"
 
 	"github.com/octavo-fp8/octavo/cmd/internal/demo"
+	"github.com/octavo-fp8/octavo/cmd/internal/display"
 	"github.com/octavo-fp8/octavo/cmd/internal/outdir"
 	"github.com/octavo-fp8/octavo/internal/textout"
 )
-
-const demoLong = `Demo writes small files to try the other commands on to a directory, in a few
-seconds and without a network:
-
-  text.txt                 sentences that it makes up
-  model.safetensors        the weights of a Llama that it trains on them, F32
-  activations.safetensors  what enters that model's linear layers, F32
-  layer.safetensors        a product of the two in FP8: x in blocks of 1x128,
-                           w of 128x128, and their scales
-  kernel.safetensors       its C as DeepGEMM computes it on a Hopper GPU
-  wrong.safetensors        C of a kernel that leaves a block of K out of a tile
-
-It prints their sizes and commands to try. The bytes depend on --seed and on
-nothing else. Files that are there already are never replaced, except, with
---overwrite, those of an earlier demo.`
 
 func newDemoCommand() *cobra.Command {
 	var out string
@@ -35,7 +20,7 @@ func newDemoCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "demo DIR",
 		Short:   "Write small files to try the other commands on",
-		Long:    demoLong,
+		Long:    helpOf("demo"),
 		Example: "  octavo demo demo",
 		Args: func(_ *cobra.Command, args []string) error {
 			if out != "" {
@@ -47,7 +32,13 @@ func newDemoCommand() *cobra.Command {
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return runDemo(cmd, append(args, out)[0], seed, overwrite)
+			directory := append(args, out)[0]
+			return madeFiles{
+				dir: directory, kind: "demo", with: fmt.Sprintf(" %s --seed %d", shellQuote(directory), seed),
+				Options: outdir.Options{Overwrite: overwrite, Files: demo.Names()},
+				make:    func(ctx context.Context, d *display.Display) ([]outdir.File, error) { return demo.Make(ctx, seed, d) },
+				list:    func(w io.Writer, files []outdir.File) error { return writeDemo(w, directory, files) },
+			}.write(cmd)
 		},
 	}
 	cmd.Flags().StringVarP(&out, "out", "o", "", "the same as `DIR`")
@@ -56,40 +47,8 @@ func newDemoCommand() *cobra.Command {
 	return cmd
 }
 
-func runDemo(cmd *cobra.Command, directory string, seed uint64, overwrite bool) error {
-	run, err := givenDirectory(directory, outdir.Options{Overwrite: overwrite, Files: demo.Names()})
-	if err != nil {
-		return err
-	}
-	defer run.Abort()
-	ctx, stop := untilSignal(cmd)
-	defer stop()
-	bar := newDisplay(cmd)
-	files, err := demo.Make(ctx, seed, bar)
-	bar.Finish()
-	switch {
-	case errors.Is(err, context.Canceled):
-		return stopped(ctx, "no file was written")
-	case err != nil:
-		return err
-	}
-	for _, f := range files {
-		if err := addData(run, f.Name, f.Data); err != nil {
-			return err
-		}
-	}
-	command := fmt.Sprintf("octavo demo %s --seed %d", shellQuote(directory), seed)
-	if err := run.Commit(outdir.Manifest{Kind: "demo", Command: command}); err != nil {
-		return err
-	}
-	if quiet(cmd) {
-		return nil
-	}
-	return writeDemo(cmd.OutOrStdout(), directory, files)
-}
-
 // writeDemo lists the files and what to do with them.
-func writeDemo(w io.Writer, directory string, files []demo.File) error {
+func writeDemo(w io.Writer, directory string, files []outdir.File) error {
 	name := textout.Name(directory)
 	text := fmt.Sprintf("%s\n", name)
 	for _, f := range files {

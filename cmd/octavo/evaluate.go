@@ -5,65 +5,17 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/octavo-fp8/octavo/checkpoint"
+	"github.com/octavo-fp8/octavo/cmd/internal/display"
 	show "github.com/octavo-fp8/octavo/cmd/internal/evaluate"
-	"github.com/octavo-fp8/octavo/cmd/internal/machine"
 	"github.com/octavo-fp8/octavo/cmd/internal/tokens"
-	"github.com/octavo-fp8/octavo/internal/atomicfile"
-	"github.com/octavo-fp8/octavo/internal/jsonout"
 	"github.com/octavo-fp8/octavo/internal/textout"
 	"github.com/octavo-fp8/octavo/nn/evaluate"
 	"github.com/octavo-fp8/octavo/nn/hf"
 )
-
-const evaluateLong = `Evaluate says what recipes cost a model on a text, before a GPU is rented: the
-perplexity, and the divergence of the distribution of each next token from that
-of FP32, with weights, activations or both quantized. The model is a Hugging
-Face Llama or a DeepSeek-V3, in any layout that convert reads. It runs in memory
-with 4 bytes for each weight. Without --recipe there is only the perplexity, for
-example of a model that was converted.
-
-The tokenizer.json beside the model makes tokens of --text. It must be BPE over
-bytes, as in Llama 3, or with byte fallback, as in Llama 2. --tokens takes IDs
-instead: whole numbers in a text, or a tensor of I32 or I64 in a safetensors
-file. The text is cut into windows of --context tokens; each begins with what
-the tokenizer puts at the beginning of a text.
-
-A recipe is one of train's --recipe, or bf16, or a profile as in inspect, with
-its format if that is not the profile's own, such as mx-floor:e3m2. It applies
-to the linear layers of each block: q, k, v, o, gate, up and down, or those of
-latent attention and of every expert. Embedding, norms, attention scores,
-routers and head stay FP32. If only weights or only activations are quantized,
-their dequantized values are multiplied in FP32; if both are, codes are
-multiplied as by octavo gemm. A scale for a whole activation is for one window.
-
-  change    of the perplexity from that in FP32
-  KL        divergence from FP32, in nats a token
-  same top  tokens for which the most likely one is that of FP32
-
-± is a standard error. For a change it is that of the differences from window to
-window: it says how well the text determines the change, not how much a token
-varies.
-
-Then come the sources of the loss, for both, on the first --layer-tokens tokens:
-the KL if one layer alone, or one kind of linear layer, is quantized, and the
-signal-to-quantization-noise ratio (SQNR) of the output of each linear layer
-with the input of FP32. The worst come first. With L layers each of these tokens
-costs as much as L/2+8 others.
-
---json prints one object, of all modes and layers. --html writes a page with
-charts. Results do not depend on --workers.`
-
-const evaluateExample = `  octavo evaluate Llama-3.2-1B --text book.txt --recipe fp8,mxfp4,nvfp4
-  octavo evaluate model --text book.txt --recipe te-current --mode weights \
-    --max-tokens 0 --context 1024 --stride 512
-  octavo evaluate model --tokens ids.txt --recipe mx-floor:e2m3 --html cost.html
-  octavo evaluate converted --text book.txt`
 
 // evaluateFlags are the flags of evaluate.
 type evaluateFlags struct {
@@ -82,17 +34,15 @@ func newEvaluateCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "evaluate DIR|FILE.safetensors",
 		Short:   "Say what recipes cost a model on a text",
-		Long:    evaluateLong,
-		Example: evaluateExample,
+		Long:    helpOf("evaluate"),
+		Example: examplesOf("evaluate"),
 		Args:    one("model"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if (f.text == "") == (f.tokens == "") {
 				return usagef("want a text to evaluate the model on: give --text or --tokens, one of them")
 			}
-			for _, in := range append(show.Files(args[0]), f.text, f.tokens) {
-				if err := sameFile(in, f.html); err != nil {
-					return err
-				}
+			if err := sameFiles(append(show.Files(args[0]), f.text, f.tokens), f.html); err != nil {
+				return err
 			}
 			f.command = commandLine(cmd, args)
 			return runEvaluate(cmd, args[0], &f)
@@ -123,76 +73,23 @@ func newEvaluateCommand() *cobra.Command {
 	return cmd
 }
 
-// namesOf returns the names of values.
-func namesOf[T fmt.Stringer](values []T) (names []string) {
-	for _, v := range values {
-		names = append(names, v.String())
-	}
-	return names
-}
-
-// listOf is a flag that takes values of one kind, again and again.
-type listOf[T any] struct {
-	values *[]T
-	kind   string // what --help calls a value
-	parse  func(string) (T, error)
-	name   func(T) string
-}
-
-func (l listOf[T]) Type() string { return l.kind }
-
-func (l listOf[T]) String() string {
-	if l.values == nil {
-		return ""
-	}
-	var names []string
-	for _, v := range *l.values {
-		names = append(names, l.name(v))
-	}
-	return strings.Join(names, ",")
-}
-
-func (l listOf[T]) Set(text string) error {
-	for name := range strings.SplitSeq(text, ",") {
-		v, err := l.parse(name)
-		if err != nil {
-			return err
-		}
-		same := func(other T) bool { return l.name(other) == l.name(v) }
-		if !slices.ContainsFunc(*l.values, same) {
-			*l.values = append(*l.values, v)
-		}
-	}
-	return nil
-}
-
 func runEvaluate(cmd *cobra.Command, path string, f *evaluateFlags) error {
-	ctx, stop := untilSignal(cmd)
-	defer stop()
-	report, err := evaluated(ctx, cmd, path, f)
-	if errors.Is(err, context.Canceled) {
-		return stopped(ctx, "nothing was printed")
-	}
+	report, err := work(cmd, "nothing was printed", func(ctx context.Context, d *display.Display) (*show.Report, error) {
+		return evaluated(ctx, path, f, d)
+	})
 	if err != nil {
 		return err
 	}
-	if f.html != "" {
-		m := machine.Current()
-		on := fmt.Sprintf("octavo %s, %s, %s/%s", m.Version, m.Go, m.OS, m.Arch)
-		if err := atomicfile.Write(f.html, func(w io.Writer) error {
-			return report.WritePage(w, f.command, on)
-		}); err != nil {
-			return fmt.Errorf("%w: name another file with --html", err)
-		}
+	if err := writePage(f.html, "--html", func(w io.Writer, machine string) error {
+		return report.WritePage(w, f.command, machine)
+	}); err != nil {
+		return err
 	}
-	if f.asJSON {
-		return jsonout.Print(cmd.OutOrStdout(), report)
-	}
-	return report.WriteText(cmd.OutOrStdout(), f.top)
+	return printResult(cmd, f.asJSON, report, func(w io.Writer) error { return report.WriteText(w, f.top) })
 }
 
 // evaluated reads the model and the text and evaluates.
-func evaluated(ctx context.Context, cmd *cobra.Command, path string, f *evaluateFlags) (*show.Report, error) {
+func evaluated(ctx context.Context, path string, f *evaluateFlags, bar *display.Display) (*show.Report, error) {
 	c, err := checkpoint.Open(path)
 	if err != nil {
 		return nil, mendSource(err)
@@ -210,8 +107,6 @@ func evaluated(ctx context.Context, cmd *cobra.Command, path string, f *evaluate
 	if f.layers == 0 {
 		o.LayerTokens = -1
 	}
-	bar := newDisplay(cmd)
-	defer bar.Finish()
 	model, err := hf.Load(ctx, c, hf.Options{Context: f.context, Workers: f.workers, Progress: bar})
 	if err != nil {
 		return nil, err

@@ -46,11 +46,60 @@ func optionalFlag[T any](cmd *cobra.Command, value **T, name, kind, usage string
 		v, err := parse(text)
 		return &v, err
 	}
-	var flag pflag.Value = &parsed[*T]{value, "", kind, pointer}
+	valueFlag(cmd, &parsed[*T]{value, "", kind, pointer}, name, usage, names...)
+}
+
+// valueFlag adds a flag of a value: one of some names, if there are any.
+func valueFlag(cmd *cobra.Command, value pflag.Value, name, usage string, names ...string) {
 	if len(names) > 0 {
-		flag = oneOf{flag, names}
+		value = oneOf{value, names}
 	}
-	cmd.Flags().Var(flag, name, usage)
+	cmd.Flags().Var(value, name, usage)
+}
+
+// listOf is a flag that takes values of one kind, again and again. Of those with the same name
+// one counts.
+type listOf[T any] struct {
+	values *[]T
+	kind   string // what --help calls a value
+	parse  func(string) (T, error)
+	name   func(T) string
+}
+
+func (l listOf[T]) Type() string { return l.kind }
+
+func (l listOf[T]) String() string {
+	var names []string
+	if l.values != nil {
+		for _, v := range *l.values {
+			names = append(names, l.name(v))
+		}
+	}
+	return strings.Join(names, ",")
+}
+
+func (l listOf[T]) Set(text string) error {
+	for name := range strings.SplitSeq(text, ",") {
+		v, err := l.parse(name)
+		if err != nil {
+			return err
+		}
+		same := func(other T) bool { return l.name(other) == l.name(v) }
+		if !slices.ContainsFunc(*l.values, same) {
+			*l.values = append(*l.values, v)
+		}
+	}
+	return nil
+}
+
+// refuse returns an error if one of some flags was given, with why it cannot be.
+func refuse(cmd *cobra.Command, why string, names ...string) error {
+	for _, name := range names {
+		if cmd.Flags().Changed(name) {
+			return usagef("--%s%s", name, why)
+		}
+	}
+	return nil
 }
 
 // flagNames returns the names of the flags that a function adds, but for some.
@@ -69,6 +118,15 @@ func flagNames(add func(cmd *cobra.Command), except ...string) (names []string) 
 type choice[T any] struct {
 	name  string
 	value T
+}
+
+// named returns values as the choices of a flag, by their names.
+func named[T any](values []T) []choice[T] {
+	choices := make([]choice[T], len(values))
+	for i, v := range values {
+		choices[i] = choice[T]{fmt.Sprint(v), v}
+	}
+	return choices
 }
 
 // choiceFlag adds a flag that takes one of a few names, by default the first.
@@ -99,7 +157,7 @@ func addChoice[T any](cmd *cobra.Command, value *T, name, kind, usage string, ch
 		return choices[i].value, nil
 	}
 	*value = choices[0].value
-	cmd.Flags().Var(oneOf{&parsed[T]{value, names[0], kind, parse}, names}, name, usage)
+	valueFlag(cmd, &parsed[T]{value, names[0], kind, parse}, name, usage, names...)
 }
 
 // formatNames lists the formats: "e4m3", "e5m2" and so on.
@@ -120,7 +178,7 @@ func blockFlag(cmd *cobra.Command, value *tensor.Block, name, usage string) {
 }
 
 func profileFlag(cmd *cobra.Command, value *scaling.Profile, usage string) {
-	cmd.Flags().Var(oneOf{&parsed[scaling.Profile]{value, "", "NAME", parseProfile}, texts(tensorfile.Profiles())}, "profile", usage)
+	cmd.Flags().Var(oneOf{&parsed[scaling.Profile]{value, "", "NAME", parseProfile}, namesOf(tensorfile.Profiles())}, "profile", usage)
 }
 
 // parseProfile refuses what cannot be applied to a file.
@@ -137,15 +195,15 @@ func parseProfile(name string) (scaling.Profile, error) {
 
 // profileNames lists the profiles that can be applied to a file.
 func profileNames() string {
-	return strings.Join(texts(tensorfile.Profiles()), ", ")
+	return strings.Join(namesOf(tensorfile.Profiles()), ", ")
 }
 
-// texts returns names as strings.
-func texts[T ~string](names []T) (list []string) {
-	for _, name := range names {
-		list = append(list, string(name))
+// namesOf returns the names of values.
+func namesOf[T any](values []T) (names []string) {
+	for _, v := range values {
+		names = append(names, fmt.Sprint(v))
 	}
-	return list
+	return names
 }
 
 // onlyFlag adds --only; without it the pattern stays nil, which selects all.
@@ -210,12 +268,25 @@ func wholeFlag[T int | uint64](cmd *cobra.Command, value *T, least, most T, name
 	cmd.Flags().Var(&parsed[T]{value, fmt.Sprint(*value), "N", parse}, name, usage)
 }
 
-// rateFlag adds a flag that takes a number between 0 and 1, by default *value.
-func rateFlag(cmd *cobra.Command, value *float64, name, usage string) {
+// numberRange is the numbers that a flag takes, in words and as a condition that a NaN does not meet.
+type numberRange struct {
+	want string
+	has  func(x float64) bool
+}
+
+var (
+	rates     = numberRange{"a number between 0 and 1", func(x float64) bool { return x > 0 && x < 1 }}
+	shares    = numberRange{"a share from 0 to 1", func(x float64) bool { return x >= 0 && x <= 1 }}
+	positives = numberRange{"a positive number", func(x float64) bool { return x > 0 && !math.IsInf(x, 0) }}
+	limited   = numberRange{"a number of 0 or more", func(x float64) bool { return x >= 0 && !math.IsInf(x, 0) }}
+)
+
+// numberFlag adds a flag that takes a number, by default *value.
+func numberFlag(cmd *cobra.Command, value *float64, among numberRange, name, usage string) {
 	parse := func(text string) (float64, error) {
 		x, err := strconv.ParseFloat(text, 64)
-		if err != nil || !(x > 0 && x < 1) {
-			return 0, errors.New("want a number between 0 and 1")
+		if err != nil || !among.has(x) {
+			return 0, errors.New("want " + among.want)
 		}
 		return x, nil
 	}
@@ -232,10 +303,13 @@ func markRequired(cmd *cobra.Command, names ...string) {
 }
 
 // one is the Args of a command that takes one file, one model and so on.
-func one(what string) cobra.PositionalArgs {
+func one(what string) cobra.PositionalArgs { return takes(1, 1, "one "+what) }
+
+// takes is the Args of a command that takes from least to most arguments.
+func takes(least, most int, want string) cobra.PositionalArgs {
 	return func(_ *cobra.Command, args []string) error {
-		if len(args) != 1 {
-			return fmt.Errorf("want one %s, there are %d arguments", what, len(args))
+		if len(args) < least || len(args) > most {
+			return fmt.Errorf("want %s, there are %d arguments", want, len(args))
 		}
 		return nil
 	}

@@ -2,61 +2,13 @@ package main
 
 import (
 	"fmt"
-	"math"
 	"slices"
-	"strconv"
 
 	"github.com/spf13/cobra"
 
 	"github.com/octavo-fp8/octavo/nn/evaluate"
 	"github.com/octavo-fp8/octavo/nn/generate"
 )
-
-const generateLong = `Generate continues prompts with a Hugging Face Llama or a DeepSeek-V3, in any
-layout that convert reads, on this machine's processors, and prints the text as
-it comes. Weights of linear layers are FP8; a cache keeps keys and values of
-earlier tokens in FP8. Each token runs through the model once.
-
-Prompts are each --prompt, the text of --prompt-file, each line of --prompts, or
-standard input. The tokenizer.json beside the model turns text into tokens and
-back; that of octavo train --save takes bytes. With --ids prompts and output are
-token IDs.
-
---prompts ignores blank lines. If its name ends in .jsonl, a line is a JSON
-string, a list of tokens, or an object whose "prompt" is one of these; its
-"tokens", "temperature", "topK", "topP" and "seed" override the flags.
-
---batch prompts run at once: a step reads the weights once and gives each prompt
-a token. When one ends, the next begins. Texts are printed in the order of the
-prompts, each under a line that repeats its prompt; the first text that has not
-ended is printed as it comes.
-
-A recipe is one of train's --recipe or a profile as in inspect. It applies to
-inputs and weights of all linear layers except routers and head, which stay
-FP32; none multiplies the loaded weights in FP32. The cache has a scale for each
-token and head, or the model's k_scale and v_scale. Attention multiplies BF16
-queries with the cache.
-
-Each token is the most likely one or, with --temperature, drawn at random from
-the --top-k most likely ones and, of those, the fewest that have --top-p of the
-probability. The same seed gives the same tokens on every machine, also for the
-same prompt twice in a batch. A text ends at the model's end of text
-(eos_token_id), after --tokens, or when the context is full. A prompt longer
-than the context is an error.
-
-A request's tokens and probabilities (logProbs in --json) are the same bits
-alone and in any batch if each token's input has scales of its own;
---batch-invariant refuses other recipes.
-
-The last line, on standard error, is the speed, of prompts and of what follows,
-and the share of the memory read rate that was used. Unless --quiet is given
-that rate is measured then: all threads read 256 MiB nine times, and the fastest
-counts.`
-
-const generateExample = `  octavo generate --model Llama-3.2-1B --prompt 'Once upon a time'
-  octavo generate --model model --temperature 0.8 --top-p 0.9 --seed 7 < prompt
-  octavo generate --model model --prompts prompts.txt --batch-invariant --json
-  octavo generate --model s.safetensors --ids --prompt '1 403' --recipe none`
 
 // noRecipe is the recipe of those that multiply weights as they were loaded.
 const noRecipe = "none"
@@ -85,8 +37,8 @@ func newGenerateCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "generate --model DIR|FILE.safetensors",
 		Short:   "Continue prompts with a model in FP8",
-		Long:    generateLong,
-		Example: generateExample,
+		Long:    helpOf("generate"),
+		Example: examplesOf("generate"),
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return runGenerate(cmd, &f)
@@ -103,11 +55,11 @@ func newGenerateCommand() *cobra.Command {
 		"tokens at most for each prompt; 0 is until the context is full")
 	wholeFlag(cmd, &f.context, 0, 1<<20, "context",
 		"tokens of a prompt and what follows; 0 is the model's, at most 4096 (default 0)")
-	numberFlag(cmd, &f.sampling.Temperature, math.MaxFloat64, "temperature",
+	numberFlag(cmd, &f.sampling.Temperature, numberRange{"a number that is not negative", limited.has}, "temperature",
 		"of the choice at random; 0 takes the most likely token")
 	wholeFlag(cmd, &f.sampling.TopK, 0, 1<<30, "top-k",
 		"choose among the `N` most likely; 0 is all (default 0)")
-	numberFlag(cmd, &f.sampling.TopP, 1, "top-p",
+	numberFlag(cmd, &f.sampling.TopP, numberRange{"a number from 0 to 1", shares.has}, "top-p",
 		"choose among the fewest with this much of the probability; 0 is all")
 	seedFlag(cmd, &f.sampling.Seed, "seed of the choices")
 	recipe := &parsed[*evaluate.Recipe]{&f.recipe, f.recipe.Name, "NAME", parseGenerateRecipe}
@@ -116,11 +68,7 @@ func newGenerateCommand() *cobra.Command {
 	}), noRecipe)
 	flags.Var(oneOf{recipe, names}, "recipe",
 		"recipe of weights and of what they are multiplied with")
-	var caches []choice[generate.CacheFormat]
-	for _, c := range generate.CacheFormats() {
-		caches = append(caches, choice[generate.CacheFormat]{c.String(), c})
-	}
-	choiceFlag(cmd, &f.cache, "cache", "how keys and values are kept", caches...)
+	choiceFlag(cmd, &f.cache, "cache", "how keys and values are kept", named(generate.CacheFormats())...)
 	flags.BoolVar(&f.invariant, "batch-invariant", false,
 		"refuse recipes under which tokens depend on what they are run with")
 	flags.BoolVar(&f.ids, "ids", false, "take and print IDs of tokens instead of text")
@@ -143,19 +91,4 @@ func parseGenerateRecipe(name string) (*evaluate.Recipe, error) {
 			"or none", name)
 	}
 	return &r, nil
-}
-
-// numberFlag adds a flag that takes a number from 0 to most, by default *value.
-func numberFlag(cmd *cobra.Command, value *float64, most float64, name, usage string) {
-	parse := func(text string) (float64, error) {
-		x, err := strconv.ParseFloat(text, 64)
-		if err != nil || !(x >= 0 && x <= most) {
-			if most < math.MaxFloat64 {
-				return 0, fmt.Errorf("want a number from 0 to %v", most)
-			}
-			return 0, fmt.Errorf("want a number that is not negative")
-		}
-		return x, nil
-	}
-	cmd.Flags().Var(&parsed[float64]{value, fmt.Sprint(*value), "X", parse}, name, usage)
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"embed"
 	"fmt"
 	"regexp"
 	"slices"
@@ -20,6 +21,39 @@ const (
 	flagColumn   = 28 // where descriptions of flags begin
 	helpFlagName = "help"
 )
+
+// helpTexts has a file for each command, with what --help says about it and examples, and those
+// of texts that several have in common.
+//
+//go:embed help
+var helpTexts embed.FS
+
+// helpText returns a file of helpTexts, without its examples, and these.
+func helpText(name string) (text, examples string) {
+	data, err := helpTexts.ReadFile("help/" + name + ".txt")
+	if err != nil {
+		panic(err) // the name is ours
+	}
+	text, examples, _ = strings.Cut(strings.TrimSuffix(string(data), "\n"), "\n\nExamples:\n")
+	return text, examples
+}
+
+// helpOf returns what --help says about a command. Texts take the places of names in it, such
+// as {models}, in pairs of both.
+func helpOf(command string, insert ...string) string {
+	text, _ := helpText(command)
+	for _, common := range []string{"operands", "kinds"} {
+		of, _ := helpText(common)
+		insert = append(insert, "{"+common+"}", of)
+	}
+	return strings.NewReplacer(insert...).Replace(text)
+}
+
+// examplesOf returns the examples of a command.
+func examplesOf(command string) string {
+	_, examples := helpText(command)
+	return examples
+}
 
 // addHelp has -h print one screen about a command, and --help all about it.
 func addHelp(root *cobra.Command) {

@@ -14,50 +14,6 @@ import (
 	"github.com/octavo-fp8/octavo/oracle/identify"
 )
 
-const identifyLong = `Identify finds out how a kernel adds products. It works in three steps:
-
-  octavo identify -o PROBES writes operands of several products, each with a
-  purpose, to a safetensors file. Flags say what the kernel takes: FP8 operands
-  of --format (--b-format for B) with --k columns and scales by --a-block and
-  --b-block, powers of two with --e8m0; or NVFP4 with --nvfp4; or BF16, FP16 or
-  TF32 without scales with --float. --old adds an old C to the product. MXFP8 is
-  --e8m0 with blocks of 1x32. MXFP6 and MXFP4 have too few values to probe with:
-  probe the instruction that takes them with MXFP8, or with --nvfp4.
-
-  The kernel, on any GPU, computes C = A·Bᵀ of each: of order.a [M, K],
-  order.b [N, K] and their scales order.a_scale_inv and order.b_scale_inv the
-  answer is order.c [M, N], and so on for rounding, output, scales,
-  products and old, where old.old [M, N] is added. Numbers of --float have no
-  scales; those of TF32 are F32. bench/gpu has programs for PyTorch and CUDA.
-
-  octavo identify PROBES --got ANSWERS reads the answers, F32, BF16 or F16,
-  from a safetensors file or from a directory of order.npy and so on, and
-  says what they tell.
-
-It measures how many products one step adds and which they are, how many of
-their fraction bits it keeps and how it rounds the others, the bits of a step's
-result, whether the sum so far is one more term of a step, after how many
-products sums are promoted, the order of scales, and where an old C enters. It
-compares every answer with all known GPU models under every promotion and order
-of scales, with octavo's own product, exact sums and float32 sums. The kernel is
-one that gives all answers; if several do, these probes cannot tell them apart.
-If no model does, but one made of the measured parameters does, the report
-describes hardware without a model. It also lists the neighbouring parameters
-that the answers exclude.
-
-octavo verify with the --model, --promote and --scale-order found compares the
-bits of whole products. A library may choose another kernel for other shapes:
-the answers hold for the shapes of the probes.
-
-The exit status is 0 if a kernel was found, 1 if not or if the input is wrong, 2
-if the command line is wrong. JSON has the keys setup, type, measured,
-kernels and nearest (name, kernel, measured, differ, of), tried, described and
-neighbours (change, differ, of), as go doc octavo/oracle/identify Report says.`
-
-const identifyExample = `  octavo identify -o probes.safetensors
-  python bench/gpu/identify_torch.py probes.safetensors answers.safetensors
-  octavo identify probes.safetensors --got answers.safetensors`
-
 type identifyFlags struct {
 	setup           identify.Setup
 	format, formatB fp8.Format
@@ -72,8 +28,8 @@ func newIdentifyCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "identify -o PROBES | identify PROBES --got ANSWERS",
 		Short:   "Find out how a kernel adds products, and which GPU's it is",
-		Long:    identifyLong,
-		Example: identifyExample,
+		Long:    helpOf("identify"),
+		Example: examplesOf("identify"),
 		Args: func(_ *cobra.Command, args []string) error {
 			switch {
 			case f.out != "" && f.got != "":
@@ -98,10 +54,9 @@ func newIdentifyCommand() *cobra.Command {
 				}
 				return f.write(cmd)
 			}
-			for _, name := range []string{"format", "b-format", "k", "a-block", "b-block", "e8m0", "nvfp4", "float", "old"} {
-				if cmd.Flags().Changed(name) {
-					return usagef("--%s is for writing probes: the file of probes says it", name)
-				}
+			if err := refuse(cmd, " is for writing probes: the file of probes says it",
+				"format", "b-format", "k", "a-block", "b-block", "e8m0", "nvfp4", "float", "old"); err != nil {
+				return err
 			}
 			return f.identify(cmd, args[0])
 		},
@@ -137,7 +92,7 @@ func (f *identifyFlags) write(cmd *cobra.Command) error {
 		return usageError{err}
 	}
 	if err := p.WriteFile(f.out); err != nil {
-		return unwritten(cmd.Context(), f.out, err)
+		return unwritten(f.out, err)
 	}
 	if quiet(cmd) {
 		return nil

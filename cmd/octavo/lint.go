@@ -1,10 +1,10 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -15,54 +15,14 @@ import (
 	"github.com/octavo-fp8/octavo/internal/jsonout"
 )
 
-const lintLong = `Lint finds what is wrong with a checkpoint before a loader does: an index that
-lies, shards of two versions, scales that are absent, misnamed, of the wrong
-shape, NaN, zero or reciprocal, modules that the configuration forgets, codes
-that no quantizer writes, and more. --rules lists all that it looks for, with
-reports of models that had it.
-
-The argument is a directory (its index counts if it has one), an index or one
-file. A part of a model without config.json is judged by what is in it.
-
-Each finding has the tensors, what is wrong with them, its consequence, the fix,
-and the loaders that it concerns. Its severity is one of
-
-  E  error    wrong numbers, or loading fails
-  W  warning  accuracy or portability is at risk
-  I  info     to be tidied up
-
-The exit status is 1 if there is an error or a warning, so that a check before
-publishing fails. --fail-on error lets warnings pass, --fail-on info lets
-nothing pass, and --fail-on none fails only if there is nothing to check. --skip
-leaves out a rule whose findings are intended.
-
-Quantization methods that octavo does not read, such as GPTQ, AWQ and
-bitsandbytes, are named as not judged, with the number of their tensors. For the
-exit status that is a warning.
-
-Lint reads scales and codes of 8 bits once, on all processors, and codes of 4
-bits only where scales are zero. --headers reads no data: it takes seconds for
-any model and leaves out the rules that --rules marks with a star.
-
---tensor-parallel N checks that no block is cut where loaders split weights over
-N devices.
-
-With --json everything is one object, with all findings, or with --rules all
-rules. notJudged has method, declared, contradicted and tensors.`
-
-const lintExample = `  octavo lint model/
-  octavo lint model/ --headers --fail-on error
-  octavo lint model/ --tensor-parallel 8 --skip total-size
-  octavo lint model/ --json | jq '.findings[] | {rule, tensors}'`
-
 func newLintCommand() *cobra.Command {
 	o := lint.Options{TensorParallel: 1}
 	var out lintOutput
 	cmd := &cobra.Command{
 		Use:     "lint DIR|INDEX.json|FILE.safetensors",
 		Short:   "Find what is wrong with a checkpoint",
-		Long:    lintLong,
-		Example: lintExample,
+		Long:    helpOf("lint"),
+		Example: examplesOf("lint"),
 		Args: func(_ *cobra.Command, args []string) error {
 			if !out.rules && len(args) != 1 {
 				return fmt.Errorf("want one checkpoint, a directory or a file, and have %d", len(args))
@@ -77,7 +37,8 @@ func newLintCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&o.Headers, "headers", false, "read headers and configurations alone, no data")
-	cmd.Flags().Var(ruleList{&o.Skip}, "skip", "leave this rule out; may be repeated, or list several with commas")
+	rules := listOf[string]{&o.Skip, "RULE", parseRule, func(id string) string { return id }}
+	cmd.Flags().Var(rules, "skip", "leave this rule out; may be repeated, or list several with commas")
 	wholeFlag(cmd, &o.TensorParallel, 1, 1<<20, "tensor-parallel", "number of devices that weights are split over")
 	choiceFlag(cmd, &out.failOn, "fail-on", "severity from which on the exit status is 1",
 		choice[lint.Severity]{"warning", lint.Warning}, choice[lint.Severity]{"error", lint.Error},
@@ -86,6 +47,13 @@ func newLintCommand() *cobra.Command {
 	cmd.Flags().BoolVar(&out.rules, "rules", false, "list the rules and do nothing else")
 	jsonFlag(cmd, &out.asJSON)
 	return cmd
+}
+
+func parseRule(id string) (string, error) {
+	if !lint.Known(id) {
+		return "", fmt.Errorf("there is no rule %q: octavo lint --rules lists them", id)
+	}
+	return id, nil
 }
 
 // lintOutput says what to do with findings.
@@ -99,31 +67,19 @@ func writeRules(w io.Writer, asJSON bool) error {
 	if !asJSON {
 		return show.WriteRules(w)
 	}
-	return jsonout.Print(w, struct {
-		Rules []*lint.Rule `json:"rules"`
-	}{lint.Rules()})
+	return jsonout.Print(w, map[string]any{"rules": lint.Rules()})
 }
 
 func runLint(cmd *cobra.Command, path string, o lint.Options, out lintOutput) error {
-	ctx, stop := untilSignal(cmd)
-	defer stop()
-	shown := newDisplay(cmd)
-	shown.Unit(display.Bytes)
-	o.Progress = shown
-	r, err := lint.Check(ctx, path, o)
-	shown.Finish()
+	r, err := work(cmd, "nothing was printed", func(ctx context.Context, d *display.Display) (*lint.Report, error) {
+		d.Unit(display.Bytes)
+		o.Progress = d
+		return lint.Check(ctx, path, o)
+	})
 	if err != nil {
-		if ctx.Err() != nil {
-			return stopped(ctx, "nothing was printed")
-		}
 		return err
 	}
-	if out.asJSON {
-		err = jsonout.Print(cmd.OutOrStdout(), r)
-	} else {
-		err = show.WriteText(cmd.OutOrStdout(), r, out.all)
-	}
-	if err != nil {
+	if err := printResult(cmd, out.asJSON, r, func(w io.Writer) error { return show.WriteText(w, r, out.all) }); err != nil {
 		return err
 	}
 	unjudged := checkpoint.UnreadTensors(r.NotJudged) > 0 && out.failOn <= lint.Warning
@@ -131,28 +87,6 @@ func runLint(cmd *cobra.Command, path string, o lint.Options, out lintOutput) er
 		if r.Count(s) > 0 || unjudged {
 			return errors.New(path + ": " + show.Verdict(r))
 		}
-	}
-	return nil
-}
-
-// ruleList is a flag that takes IDs of rules, again and again.
-type ruleList struct{ ids *[]string }
-
-func (l ruleList) Type() string { return "RULE" }
-
-func (l ruleList) String() string {
-	if l.ids == nil {
-		return ""
-	}
-	return strings.Join(*l.ids, ",")
-}
-
-func (l ruleList) Set(text string) error {
-	for id := range strings.SplitSeq(text, ",") {
-		if !lint.Known(id) {
-			return fmt.Errorf("there is no rule %q: octavo lint --rules lists them", id)
-		}
-		*l.ids = append(*l.ids, id)
 	}
 	return nil
 }

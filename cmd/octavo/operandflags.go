@@ -1,35 +1,12 @@
 package main
 
 import (
-	"fmt"
-
 	"github.com/spf13/cobra"
 
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/internal/operands"
 	"github.com/octavo-fp8/octavo/tensor"
 )
-
-// operandsHelp is what gemm and verify say of operands.
-const operandsHelp = `IN is one safetensors file with both operands, or two: the first of A, the
-second of B. Instead of a tensor a flag may name a .npy file, or raw bytes with
-their type and shape, such as x.bin:E4M3:64x128; if all flags do, there is no
-IN. Codes have the type F8_E4M3, F8_E5M2, F8_E4M3FNUZ, F8_E5M2FNUZ, F4 (E2M1),
-F6_E2M3 or F6_E3M2. Bytes (U8, |u1) with --a-format are codes too: one each or,
-with --a-packed, several, as checkpoints hold E2M1. A tensor of any rank is a
-matrix whose columns are its last dimension.
-
-Scales are F32, F8_E8M0, F8_E4M3 (read as UE4M3) or bytes with --a-scale-format:
-a grid [rows, columns] with one scale for each block; value = decode(code) *
-scale. The scales of NAME are NAME_scale_inv by default, as octavo quantize
-writes them. An outer scale, F32, multiplies or divides the values of the
-tensor, of each row, or of each matrix of a stack: by default NAME_outer_scale
-or NAME_outer_divisor, if the file has one. A block is RxC, such as 128x128,
-where R or C may be "all"; "row" is 1xall and "tensor" is allxall. By default it
-is the block that fits the shapes, with extents of 1, a power of two or equal
-parts; if several fit, the error lists them.
-
---bias and --accumulate are looked up in B's file, then in A's.`
 
 // productFlags say what is multiplied and what is added to it.
 type productFlags struct{ operands.Product }
@@ -79,10 +56,5 @@ func (p *productFlags) read() []string {
 	return files
 }
 
-// twoFilesAtMost is the Args of a command that takes the files of a product.
-func twoFilesAtMost(_ *cobra.Command, args []string) error {
-	if len(args) > 2 {
-		return fmt.Errorf("want two files at most, of A and of B, there are %d arguments", len(args))
-	}
-	return nil
-}
+// productFiles is the Args of a command that takes the files of a product.
+var productFiles = takes(0, 2, "two files at most, of A and of B")

@@ -13,77 +13,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/octavo-fp8/octavo/cmd/internal/machine"
 	"github.com/octavo-fp8/octavo/cmd/internal/planning"
-	"github.com/octavo-fp8/octavo/internal/atomicfile"
 	"github.com/octavo-fp8/octavo/internal/textout"
 	"github.com/octavo-fp8/octavo/nn"
 	"github.com/octavo-fp8/octavo/plan"
 )
-
-const planLong = `Plan says what training a model takes in memory on a rank of each pipeline
-stage, by kind, under a parallel layout and a recipe; or with --serve, what
-serving it takes. MODEL is a known name or the config.json of a model, or the
-directory that has one; weights are not needed. Nothing is run.
-
-%s
-
-Parameters, weights, gradients, states of the optimizer and the KV cache are
-exact. Activations are those of Megatron-LM with TransformerEngine, with flash
-attention and experts of equal load: within 1.4%% of the peaks published for 8
-B200, which --measured lists. Layers of multi-token prediction, contexts of
-devices and communication buffers are not counted. Allocators reserve more than
-is allocated: 3 to 8%% more than those peaks, 3 to 10%% more than is counted. What
---card is to hold is what is counted and --headroom of it, 10%% by default.
-
-Layouts are Megatron-LM's. What is left of --ranks after tensor, context and
-pipeline parallelism is data parallel; without --ranks there are as few as the
-layout needs. Recipes say how everything is stored:
-
-  bf16           gradients, master weights and moments in FP32
-  fp8            primary weights and inputs of linear layers in FP8, as
-                 TransformerEngine under Megatron-LM
-  deepseek-v3    FP8 under scales of blocks, moments in BF16, inputs of SwiGLU
-                 in FP8 in place of its result
-  octavo         as deepseek-v3, with moments in FP8
-  fp8-serve      weights as DeepSeek-V3 is published, KV cache in FP8
-  mxfp4-experts  as gpt-oss is published: experts in MXFP4
-
-What --recompute lists is computed again in the backward pass: so many first
-layers of each stage, or all; attention, latent (of MLA, queries, keys and
-values), mlp (dense layers), moe (experts), norms, activation (SwiGLU of
-experts).
-
-With --library octavo activations are those that octavo's own nn would keep, in
-the numbers of the recipe; attention is not flash there. --policies says of its
-classes norms, latents, projections, probabilities, mixed, middle, branches,
-product and outputs, or all, which are kept, kept in FP8 or computed again, as
-in "recompute norms, product; fp8 mixed"; others are as the recipe has them.
-Gradients have the same bits, and what would change them is refused. --policies
-search finds, for each stage, those with the fewest operations done again that
---card holds with --headroom. What is kept is shown by class.
-
-FLOPs are exact, and time is only what follows from an efficiency: with --mfu a
-step is timed, and with --tokens the whole training in days; with --days and
---tokens the MFU follows. MFU is of the FLOPs with a causal mask; what is
-computed again does not count. --quoted prints days that practice quotes for
-three models on 1,024, 5,000 and 10,000 cards, what MFU they imply, and what of
-it does not fit.
-
-JSON has the keys model, parameters, layout, data (data-parallel ranks),
-precision, training (with policies) or serving, stages (bytes by kind; with
---library octavo also by class, operations and those done again), highest (the
-stage that needs most), card, headroom, tooLarge (stages that a card does not
-hold with it), flops, step and run.`
-
-const planExample = `  octavo plan llama-3-70b --ranks 64 --tp 8 --pp 4 --micro-batches 32
-  octavo plan deepseek-v3 --ranks 2048 --pp 16 --last 1 --ep 64 \
-    --recipe deepseek-v3 --recompute norms,latent --card 80 \
-    --tokens 14.8e12 --mfu 0.4 --html plan.html
-  octavo plan llama-3-8b --ranks 8 --card 80 --policies search
-  octavo plan model/config.json --serve --tp 8 --batch 64 --sequence 32768
-  octavo plan --quoted --html days.html
-  octavo plan --measured`
 
 // planFlags are the flags of plan.
 type planFlags struct {
@@ -108,8 +42,8 @@ func newPlanCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "plan MODEL|config.json",
 		Short:   "Say what a model takes in memory and time under a layout",
-		Long:    fmt.Sprintf(planLong, known),
-		Example: planExample,
+		Long:    helpOf("plan", "{models}", known),
+		Example: examplesOf("plan"),
 		Args:    oneModel(&p),
 		RunE:    func(cmd *cobra.Command, args []string) error { return p.run(cmd, args) },
 	}
@@ -183,24 +117,15 @@ func (p *planFlags) addJob(cmd *cobra.Command) {
 }
 
 func (p *planFlags) addTime(cmd *cobra.Command) {
-	positiveFlag(cmd, &p.card, "card", "memory of a card in GiB, to say which stages do not fit, and for --policies search")
+	numberFlag(cmd, &p.card, positives, "card", "memory of a card in GiB, to say which stages do not fit, and for --policies search")
 	p.headroom = plan.Headroom
-	headroom := &parsed[float64]{&p.headroom, fmt.Sprint(p.headroom), "X", parseHeadroom}
-	cmd.Flags().Var(headroom, "headroom", "share of what is counted that --card holds beside it, for fragments")
-	positiveFlag(cmd, &p.tokens, "tokens", "tokens of the whole training, such as 14.8e12")
-	rateFlag(cmd, &p.mfu, "mfu", "stated share of the cards' peak, to say how long it takes")
-	positiveFlag(cmd, &p.days, "days", "stated days of the whole training, to say what MFU that is")
-	positiveFlag(cmd, &p.peak, "peak", "TFLOP/s of a card (default 989: an H100 in BF16)")
+	numberFlag(cmd, &p.headroom, shares, "headroom", "share of what is counted that --card holds beside it, for fragments")
+	numberFlag(cmd, &p.tokens, positives, "tokens", "tokens of the whole training, such as 14.8e12")
+	numberFlag(cmd, &p.mfu, rates, "mfu", "stated share of the cards' peak, to say how long it takes")
+	numberFlag(cmd, &p.days, positives, "days", "stated days of the whole training, to say what MFU that is")
+	numberFlag(cmd, &p.peak, positives, "peak", "TFLOP/s of a card (default 989: an H100 in BF16)")
 	cmd.Flags().BoolVar(&p.quoted, "quoted", false, "print the days that practice quotes, and what they imply")
 	cmd.Flags().BoolVar(&p.measured, "measured", false, "print memory that was measured beside what is counted")
-}
-
-func parseHeadroom(text string) (float64, error) {
-	x, err := strconv.ParseFloat(text, 64)
-	if err != nil || !(x >= 0 && x <= 1) {
-		return 0, errors.New("want a share from 0 to 1")
-	}
-	return x, nil
 }
 
 // parseRecompute reads a list of what is computed again.
@@ -243,7 +168,7 @@ func (p *planFlags) run(cmd *cobra.Command, args []string) error {
 	if p.quoted || p.measured {
 		return p.runFacts(cmd, args)
 	}
-	if err := sameFile(args[0], p.html); err != nil {
+	if err := sameFiles(args[:1], p.html); err != nil {
 		return err
 	}
 	ctx, stop := untilSignal(cmd)
@@ -270,38 +195,32 @@ func (p *planFlags) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return planUsage(err)
 	}
-	return p.write(ctx, cmd, args, report)
+	return p.write(cmd, args, report)
 }
 
 // runFacts prints published figures.
 func (p *planFlags) runFacts(cmd *cobra.Command, args []string) error {
-	ctx, stop := untilSignal(cmd)
-	defer stop()
 	if p.quoted {
-		return p.write(ctx, cmd, args, planning.QuotesFacts())
+		return p.write(cmd, args, planning.QuotesFacts())
 	}
 	facts, err := planning.MeasuredFacts()
 	if err != nil {
 		return err
 	}
-	return p.write(ctx, cmd, args, facts)
+	return p.write(cmd, args, facts)
 }
 
 // write writes what was found as a page, where asked for, and prints it.
-func (p *planFlags) write(ctx context.Context, cmd *cobra.Command, args []string, found interface {
+func (p *planFlags) write(cmd *cobra.Command, args []string, found interface {
 	WritePage(w io.Writer, command, machine string) error
 	WriteJSON(w io.Writer) error
 	WriteText(w io.Writer) error
 },
 ) error {
-	if p.html != "" {
-		v := machine.Current()
-		on := fmt.Sprintf("octavo %s, %s, %s/%s", v.Version, v.Go, v.OS, v.Arch)
-		if err := atomicfile.Write(p.html, func(w io.Writer) error {
-			return found.WritePage(w, commandLine(cmd, args), on)
-		}); err != nil {
-			return unwritten(ctx, p.html, err)
-		}
+	if err := writePage(p.html, "--html", func(w io.Writer, machine string) error {
+		return found.WritePage(w, commandLine(cmd, args), machine)
+	}); err != nil {
+		return err
 	}
 	if p.asJSON {
 		return found.WriteJSON(cmd.OutOrStdout())
@@ -320,12 +239,7 @@ var flagsOfModels = []string{
 func (p *planFlags) check(cmd *cobra.Command) error {
 	given := func(name string) bool { return cmd.Flags().Changed(name) }
 	of := func(flag string, others ...string) error {
-		for _, other := range others {
-			if given(other) {
-				return usagef("--%s: it does not go with --%s", other, flag)
-			}
-		}
-		return nil
+		return refuse(cmd, ": it does not go with --"+flag, others...)
 	}
 	var err error
 	switch {

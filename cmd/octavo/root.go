@@ -19,39 +19,6 @@ one screen about a command, octavo COMMAND --help everything.
 `
 )
 
-const rootLong = `Octavo works with 8-bit floating point. It quantizes, converts, compares and
-checks the weights of models, and says what FP8 costs them. It says whether what
-a GPU kernel computed is right, and where it is not. It trains small models in
-FP8 beside the same ones in FP32. It measures and tests this machine's kernels,
-and writes conformance vectors for other implementations.
-
-Results are the same bits on every machine and for any number of threads.
-Checkpoints are safetensors files. A file is written under another name and
-renamed when it is complete, so that no file is ever half written. It has the
-permissions of the file that it replaces, and a link to that file stays a link.
-
-What takes longer than a second reports progress on standard error: how far it
-is, how fast, and how long it will still take. A terminal gets a bar, anything
-else a line every ten seconds. --progress chooses; --quiet turns off progress
-and notes.
-
-Ctrl-C (SIGINT), SIGTERM and SIGHUP stop every command in good order: it removes
-what is incomplete, writes what there is, and says so in a line. The exit status
-is then 130, 143 or 129. A second signal, a second or more later, ends the
-command at once. Signals that are ignored from the start, as with nohup, stay
-ignored.
-
-If the reader of standard output closes it, as head does, that is no error: the
-command still writes the files that it was asked for.
-
-An error is one line on standard error. The exit status is 0 on success, 1 if a
-file is wrong or cannot be read or written or if a test failed, 2 if the command
-line is wrong, and 3 if a verdict is undecided.`
-
-const rootExample = `  octavo inspect model.safetensors
-  octavo quantize model.safetensors -o model-fp8.safetensors --profile deepseek
-  octavo encode --format e4m3 < values.f32 > codes.e4m3`
-
 // run executes a command line and returns the exit status.
 func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	root := newRoot()
@@ -72,8 +39,8 @@ func newRoot() *cobra.Command {
 	root := &cobra.Command{
 		Use:           "octavo COMMAND",
 		Short:         "8-bit floating point: convert, judge, train, measure",
-		Long:          rootLong,
-		Example:       rootExample,
+		Long:          helpOf("root"),
+		Example:       examplesOf("root"),
 		Args:          noCommand,
 		SilenceUsage:  true,
 		SilenceErrors: true,

@@ -22,7 +22,7 @@ func TestSelftest(t *testing.T) {
 	require.True(t, r.Pass)
 	require.EqualValues(t, 9, r.Seed)
 	for _, key := range []string{"pass", "levels", "refused", "processors", "seed", "seconds", "checks"} {
-		require.Contains(t, selftestLong, key)
+		require.Contains(t, helpOf("selftest"), key)
 	}
 	fail(t, 2, "want a time such as 10s or 5m", "selftest", "--time", "10")
 	fail(t, 2, "want a time such as 10s or 5m", "selftest", "--time", "-1s")

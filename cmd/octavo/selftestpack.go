@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/octavo-fp8/octavo/cmd/internal/display"
 	"github.com/octavo-fp8/octavo/cmd/internal/outdir"
 	"github.com/octavo-fp8/octavo/cmd/internal/selftest/pack"
 	"github.com/octavo-fp8/octavo/internal/inputfile"
@@ -66,39 +67,12 @@ func (f *selftestFlags) runCheck(cmd *cobra.Command) error {
 
 // runExport writes the pack for PyTorch.
 func (f *selftestFlags) runExport(cmd *cobra.Command) error {
-	ctx, stop := untilSignal(cmd)
-	defer stop()
-	run, err := givenDirectory(f.export, outdir.Options{Files: pack.FileNames(), Flag: "--export"})
-	if err != nil {
-		return err
-	}
-	defer run.Abort()
-	bar := newDisplay(cmd)
-	bar.Unit("operators")
-	files, err := pack.Files(ctx, f.Seed, bar)
-	bar.Finish()
-	if ctx.Err() != nil {
-		return stopped(ctx, "no file was written")
-	}
-	if err != nil {
-		return err
-	}
-	for _, file := range files {
-		if err := addData(run, file.Name, file.Data); err != nil {
-			return err
-		}
-	}
-	command := fmt.Sprintf("octavo selftest --export %s --seed %d", shellQuote(f.export), f.Seed)
-	if err := run.Commit(outdir.Manifest{Kind: "selftest", Command: command}); err != nil {
-		return err
-	}
-	if quiet(cmd) {
-		return nil
-	}
-	for _, file := range files {
-		if _, err := fmt.Fprintf(cmd.OutOrStdout(), "%9d  %s\n", len(file.Data), file.Name); err != nil {
-			return err
-		}
-	}
-	return nil
+	return madeFiles{
+		dir: f.export, kind: "selftest", with: fmt.Sprintf(" --export %s --seed %d", shellQuote(f.export), f.Seed),
+		Options: outdir.Options{Files: pack.FileNames(), Flag: "--export"},
+		make: func(ctx context.Context, d *display.Display) ([]outdir.File, error) {
+			d.Unit("operators")
+			return pack.Files(ctx, f.Seed, d)
+		},
+	}.write(cmd)
 }

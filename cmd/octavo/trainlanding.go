@@ -43,7 +43,7 @@ func writeLanding(cmd *cobra.Command, dir *outdir.Run, flags trainFlags, r *comp
 	if err != nil {
 		return err
 	}
-	if err := addData(dir, landing.OperatorFile, arrays); err != nil {
+	if err := dir.AddFiles(outdir.File{Name: landing.OperatorFile, Data: arrays}); err != nil {
 		return err
 	}
 	for name, write := range map[string]func(io.Writer) error{

@@ -221,7 +221,7 @@ func writeTrain(run *outdir.Run, flags trainFlags, result *comparison.Result) er
 // trainMachine says what a run was computed by.
 func trainMachine() string {
 	v := machine.Current()
-	return fmt.Sprintf("octavo %s, %s, %s/%s, GOMAXPROCS %d", v.Version, v.Go, v.OS, v.Arch, v.GOMAXPROCS)
+	return fmt.Sprintf("%s, GOMAXPROCS %d", v.Platform(), v.GOMAXPROCS)
 }
 
 // printTrain prints the table or the JSON.

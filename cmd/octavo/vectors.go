@@ -1,33 +1,15 @@
 package main
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/spf13/cobra"
 
+	"github.com/octavo-fp8/octavo/cmd/internal/display"
 	"github.com/octavo-fp8/octavo/cmd/internal/outdir"
 	"github.com/octavo-fp8/octavo/cmd/internal/vectors"
 )
-
-const vectorsLong = `Vectors writes conformance vectors for tests of other implementations to a
-directory, as safetensors files of inputs and results with a JSON file beside
-each that says what belongs together, and a README.md that explains every file
-and key:
-
-  encode   values at ties and edges, encoded to every format of octavo encode
-           but those of P3109, under every policy, and by random bits that are
-           given; the values of all codes; the scale formats E8M0 and UE4M3
-  scaling  the scale of amax at edges, by the profiles for FP8, MX formats and
-           NVFP4, on two levels too; delayed scaling; Hadamard transforms; and
-           matrices quantized in blocks
-  stats    what was counted while values were encoded, and how counts merge
-  gemm     products in pairs of formats and blocks, FP8, MXFP8, MXFP6, MXFP4,
-           MXINT8 and NVFP4 among them: exact, canonical, how far apart they may
-           be, and what each GPU model predicts
-
-SHA256SUMS is for sha256sum -c. The bytes depend on --seed and on nothing else:
-neither on the machine nor on the day. A set has about 9 MB. Its files appear
-together; those of another set in DIR are replaced with --overwrite only.`
 
 func newVectorsCommand() *cobra.Command {
 	var directory string
@@ -36,11 +18,18 @@ func newVectorsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "vectors -o DIR",
 		Short:   "Write conformance vectors for other implementations",
-		Long:    vectorsLong,
+		Long:    helpOf("vectors"),
 		Example: "  octavo vectors -o vectors && cd vectors && sha256sum -c SHA256SUMS",
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return runVectors(cmd, directory, seed, overwrite)
+			return madeFiles{
+				dir: directory, kind: "vectors", with: fmt.Sprintf(" -o %s --seed %d", shellQuote(directory), seed),
+				Options: outdir.Options{Overwrite: overwrite, Files: vectors.Names()},
+				make: func(ctx context.Context, d *display.Display) ([]outdir.File, error) {
+					d.Unit("parts")
+					return vectors.Make(ctx, seed, d)
+				},
+			}.write(cmd)
 		},
 	}
 	outDirFlag(cmd, &directory, "the files", "required")
@@ -48,42 +37,4 @@ func newVectorsCommand() *cobra.Command {
 	cmd.Flags().BoolVar(&overwrite, "overwrite", false, "replace the set that is in --out")
 	seedFlag(cmd, &seed, "seed of the random values")
 	return cmd
-}
-
-func runVectors(cmd *cobra.Command, directory string, seed uint64, overwrite bool) error {
-	ctx, stop := untilSignal(cmd)
-	defer stop()
-	run, err := givenDirectory(directory, outdir.Options{Overwrite: overwrite, Files: vectors.Names()})
-	if err != nil {
-		return err
-	}
-	defer run.Abort()
-	bar := newDisplay(cmd)
-	bar.Unit("parts")
-	files, err := vectors.Make(ctx, seed, bar)
-	bar.Finish()
-	if ctx.Err() != nil {
-		return stopped(ctx, "no file was written")
-	}
-	if err != nil {
-		return err
-	}
-	for _, f := range files {
-		if err := addData(run, f.Name, f.Data); err != nil {
-			return err
-		}
-	}
-	command := fmt.Sprintf("octavo vectors -o %s --seed %d", shellQuote(directory), seed)
-	if err := run.Commit(outdir.Manifest{Kind: "vectors", Command: command}); err != nil {
-		return err
-	}
-	if quiet(cmd) {
-		return nil
-	}
-	for _, f := range files {
-		if _, err := fmt.Fprintf(cmd.OutOrStdout(), "%9d  %s\n", len(f.Data), f.Name); err != nil {
-			return err
-		}
-	}
-	return nil
 }

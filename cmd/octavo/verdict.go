@@ -3,14 +3,12 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 
 	"github.com/spf13/cobra"
 
 	"github.com/octavo-fp8/octavo/cmd/internal/display"
-	"github.com/octavo-fp8/octavo/internal/atomicfile"
 	"github.com/octavo-fp8/octavo/internal/jsonout"
 	"github.com/octavo-fp8/octavo/progress"
 )
@@ -35,17 +33,7 @@ func (f *verdictFlags) add(cmd *cobra.Command, onPage string) {
 }
 
 // check refuses to write the page over what is read.
-func (f *verdictFlags) check(read []string) error {
-	if f.html == "" {
-		return nil
-	}
-	for _, in := range read {
-		if err := sameFile(in, f.html); err != nil {
-			return err
-		}
-	}
-	return nil
-}
+func (f *verdictFlags) check(read []string) error { return sameFiles(read, f.html) }
 
 // give writes the verdict that judge gives, which says in what the result failed, or why that
 // is undecided, if it did not pass: then that is the error.
@@ -60,10 +48,8 @@ func (f *verdictFlags) give(cmd *cobra.Command,
 	if err != nil {
 		return err
 	}
-	if f.html != "" {
-		if err := atomicfile.Write(f.html, v.WritePage); err != nil {
-			return fmt.Errorf("%w: name another file with --html", err)
-		}
+	if err := writePage(f.html, "--html", func(w io.Writer, _ string) error { return v.WritePage(w) }); err != nil {
+		return err
 	}
 	return cmp.Or(printResult(cmd, f.asJSON, v, v.WriteText), failure)
 }
@@ -75,7 +61,7 @@ func work[R any](cmd *cobra.Command, missing string, do func(ctx context.Context
 	d := newDisplay(cmd)
 	r, err := do(ctx, d)
 	d.Finish()
-	if errors.Is(err, context.Canceled) {
+	if err != nil && ctx.Err() != nil {
 		err = stopped(ctx, missing)
 	}
 	return r, err

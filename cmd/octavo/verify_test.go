@@ -260,7 +260,7 @@ func TestVerifyJSON(t *testing.T) {
 		"bound", "largestBound", "type",
 		"m", "n", "k", "a", "b", "bias", "accumulate", "report", "exact", "blind", "power"} {
 		require.Contains(t, top, key)
-		require.Contains(t, verifyLong, key)
+		require.Contains(t, helpOf("verify"), key)
 	}
 	require.Len(t, top, 21)
 	require.Equal(t, false, top["pass"])
@@ -271,7 +271,7 @@ func TestVerifyJSON(t *testing.T) {
 	for _, key := range []string{"rows", "cols", "equal", "different", "outside", "maxULP",
 		"maxBound", "first", "clusters", "nonFinite"} {
 		require.Contains(t, report, key)
-		require.Contains(t, verifyLong, key)
+		require.Contains(t, helpOf("verify"), key)
 	}
 	first := report["first"].(map[string]any)
 	require.Equal(t, "NaN", first["got"])
@@ -369,7 +369,7 @@ func TestVerifySample(t *testing.T) {
 	for key, want := range map[string]int{"elements": 5, "of": 10500, "random": 0, "height": 0,
 		"width": 0, "rows": 0, "cols": 0, "tiles": 2, "suspects": 0, "seed": 0, "row": 1, "col": 1} {
 		require.EqualValues(t, want, top["sample"].(map[string]any)[key], key)
-		require.Contains(t, verifyLong, key)
+		require.Contains(t, helpOf("verify"), key)
 	}
 	require.Contains(t, unbroken(succeed(t, l.args(got, "--sample-rows", "3")...)), "; the others were not judged")
 

@@ -12,11 +12,9 @@
 package main
 
 import (
-	"encoding/binary"
 	"flag"
 	"fmt"
 	"log"
-	"math"
 
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/safetensors"
@@ -53,13 +51,8 @@ func run(operands, result string, omit int) error {
 		return fmt.Errorf("a has %d columns and b %d", a.cols, b.cols)
 	}
 	c := multiply(a, b, omit)
-
-	data := make([]byte, 0, 4*len(c))
-	for _, v := range c {
-		data = binary.LittleEndian.AppendUint32(data, math.Float32bits(v))
-	}
-	info := safetensors.Info{Name: "c", DType: safetensors.F32, Shape: []int{a.rows, b.rows}}
-	return safetensors.WriteFile(result, []safetensors.Tensor{{Info: info, Data: data}}, nil)
+	of := safetensors.New("c", safetensors.F32, []int{a.rows, b.rows}, c)
+	return safetensors.WriteFile(result, []safetensors.Tensor{of}, nil)
 }
 
 type matrix struct {

@@ -49,7 +49,7 @@ func Values(d safetensors.DType, values []float64) (b []byte) {
 
 // F32 returns a tensor of float32 values.
 func F32(name string, shape []int, values ...float32) safetensors.Tensor {
-	return Raw(name, safetensors.F32, shape, FloatBytes(values...)...)
+	return safetensors.New(name, safetensors.F32, shape, values)
 }
 
 // Raw returns a tensor of the given data.

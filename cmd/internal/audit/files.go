@@ -2,7 +2,6 @@ package audit
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 
@@ -28,7 +27,7 @@ func (f *Found) WriteWorst(ctx context.Context, path string) error {
 	if worst == nil {
 		return ErrNone
 	}
-	c, dtype, err := f.faulty(ctx, worst.Fault)
+	c, err := f.faulty(ctx, worst.Fault)
 	if err != nil {
 		return err
 	}
@@ -37,31 +36,27 @@ func (f *Found) WriteWorst(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
-	tensors = append(tensors,
-		safetensors.Tensor{Info: safetensors.Info{Name: "c", DType: dtype, Shape: []int{f.M, f.N}}, Data: c})
-	return safetensors.WriteFile(path, tensors, metadata)
+	return safetensors.WriteFile(path, append(tensors, c), metadata)
 }
 
-// faulty returns the bytes of the C that a fault makes.
-func (f *Found) faulty(ctx context.Context, wrong fault.Fault) ([]byte, safetensors.DType, error) {
+// faulty returns the C that a fault makes.
+func (f *Found) faulty(ctx context.Context, wrong fault.Fault) (safetensors.Tensor, error) {
 	switch f.Type {
 	case fault.BFloat16:
-		c, err := injected[fp8.BFloat16](ctx, f, wrong)
-		return c, safetensors.BF16, err
+		return injected[fp8.BFloat16](ctx, f, wrong, safetensors.BF16)
 	case fault.Float16:
-		c, err := injected[float16.Float16](ctx, f, wrong)
-		return c, safetensors.F16, err
+		return injected[float16.Float16](ctx, f, wrong, safetensors.F16)
 	}
-	c, err := injected[float32](ctx, f, wrong)
-	return c, safetensors.F32, err
+	return injected[float32](ctx, f, wrong, safetensors.F32)
 }
 
-func injected[T gemm.Output](ctx context.Context, f *Found, wrong fault.Fault) ([]byte, error) {
+func injected[T interface {
+	gemm.Output
+	safetensors.Element
+}](ctx context.Context, f *Found, wrong fault.Fault, d safetensors.DType) (safetensors.Tensor, error) {
 	c := make([]T, f.M*f.N)
-	if err := fault.Inject(ctx, c, wrong, f.Product, fault.Options{}); err != nil {
-		return nil, err
-	}
-	return binary.Append(nil, binary.LittleEndian, c)
+	err := fault.Inject(ctx, c, wrong, f.Product, fault.Options{})
+	return safetensors.New("c", d, []int{f.M, f.N}, c), err
 }
 
 // WriteOperands writes the operands that are proposed, but for those that were given:
@@ -138,7 +133,7 @@ func codesAndScales(name string, t *tensor.Tensor) ([]safetensors.Tensor, error)
 		}
 	}
 	tensors := []safetensors.Tensor{
-		{Info: safetensors.Info{Name: name, DType: dtype, Shape: []int{rows, cols}}, Data: codes},
+		safetensors.New(name, dtype, []int{rows, cols}, codes),
 		{Info: safetensors.Info{Name: name + operands.ScaleSuffix, DType: tensorfile.ScaleTypeOf(t.ScaleFormat), Shape: []int{gridRows, gridCols}}, Data: scales},
 	}
 	if t.Outer.None() {
@@ -159,9 +154,5 @@ func codesAndScales(name string, t *tensor.Tensor) ([]safetensors.Tensor, error)
 }
 
 func floats(name string, values []float32, shape ...int) safetensors.Tensor {
-	data, err := binary.Append(nil, binary.LittleEndian, values)
-	if err != nil {
-		panic(fmt.Sprintf("audit: %v", err)) // a slice of float32 has a size
-	}
-	return safetensors.Tensor{Info: safetensors.Info{Name: name, DType: safetensors.F32, Shape: shape}, Data: data}
+	return safetensors.New(name, safetensors.F32, shape, values)
 }

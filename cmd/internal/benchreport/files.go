@@ -48,5 +48,5 @@ func (r Result) Manifest() outdir.Manifest {
 func (r Result) machine() string { return machineText(r.Machine) }
 
 func machineText(v machine.Info) string {
-	return fmt.Sprintf("octavo %s, %s, %s/%s, GOMAXPROCS %d, level %s", v.Version, v.Go, v.OS, v.Arch, v.GOMAXPROCS, v.Level)
+	return fmt.Sprintf("%s, GOMAXPROCS %d, level %s", v.Platform(), v.GOMAXPROCS, v.Level)
 }

@@ -46,7 +46,7 @@ func (c *copied) take(r *runner, others ...Flag) error {
 		Flags: r.result.Options.Flags(), Others: others, Points: r.result.Points, Extensions: r.result.Extensions,
 		Totals: r.summaries(), Events: r.result.Events, NonFinite: r.result.NonFinite,
 		Skips: r.result.Skips, Spikes: r.result.Spikes, Suspects: new(train.Suspects),
-		FP32: r.fp32.Time, FP8: r.fp8.Time, LoadsFP32: r.fp32.loads.clone(), LoadsFP8: r.fp8.loads.clone(),
+		times: times{r.fp32.Time, r.fp8.Time}, LoadsFP32: r.fp32.loads.clone(), LoadsFP8: r.fp8.loads.clone(),
 	}
 	var err error
 	if c.run.Flight, err = r.savedFlight(); err != nil {

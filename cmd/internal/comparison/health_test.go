@@ -289,7 +289,7 @@ func TestHealthResumes(t *testing.T) {
 	c.Resume = true
 	resumed, err := Run(t.Context(), o, rhyme(), c, quiet)
 	require.NoError(t, err)
-	require.Equal(t, whole.healthJSON(), resumed.healthJSON())
+	require.Equal(t, whole.Verdict(), resumed.Verdict())
 
 	state, err := json.Marshal(whole.health)
 	require.NoError(t, err)

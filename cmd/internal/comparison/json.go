@@ -1,6 +1,7 @@
 package comparison
 
 import (
+	"encoding/json"
 	"io"
 
 	"github.com/octavo-fp8/octavo/internal/jsonout"
@@ -10,25 +11,25 @@ import (
 
 // summary is the result for a program.
 type summary struct {
-	Version     int              `json:"version"`
-	Text        text.Text        `json:"text"`
-	Options     Options          `json:"options"`
-	Smoothing   string           `json:"smoothing,omitempty"`
-	Parameters  int              `json:"parameters"`
-	Steps       int              `json:"stepsDone"`
-	FP32        outcomeJSON      `json:"fp32"`
-	FP8         outcomeJSON      `json:"fp8"`
-	GapPercent  jsonout.Number   `json:"gapPercent"`
-	HeldOutGap  jsonout.Number   `json:"heldOutGapPercent"`
-	Health      healthResultJSON `json:"health"`
-	Layers      []layerJSON      `json:"layers"`
-	Experts     []expertJSON     `json:"experts,omitempty"`
-	NonFinite   *nonFiniteJSON   `json:"firstNonFinite,omitempty"`
-	Skips       []skipJSON       `json:"skips,omitempty"`
-	Spikes      []spikeJSON      `json:"spikes,omitempty"`
-	Alarms      []alarmJSON      `json:"alarms,omitempty"`
-	Activations []Activations    `json:"activations,omitempty"`
-	Extensions  []Extension      `json:"extensions,omitempty"`
+	Version     int                  `json:"version"`
+	Text        text.Text            `json:"text"`
+	Options     Options              `json:"options"`
+	Smoothing   string               `json:"smoothing,omitempty"`
+	Parameters  int                  `json:"parameters"`
+	Steps       int                  `json:"stepsDone"`
+	FP32        outcomeJSON          `json:"fp32"`
+	FP8         outcomeJSON          `json:"fp8"`
+	GapPercent  jsonout.Number       `json:"gapPercent"`
+	HeldOutGap  jsonout.Number       `json:"heldOutGapPercent"`
+	Health      Verdict              `json:"health"`
+	Layers      []Layer              `json:"layers"`
+	Experts     []expertJSON         `json:"experts,omitempty"`
+	NonFinite   *telemetry.NonFinite `json:"firstNonFinite,omitempty"`
+	Skips       []skipJSON           `json:"skips,omitempty"`
+	Spikes      []spikeJSON          `json:"spikes,omitempty"`
+	Alarms      []alarmJSON          `json:"alarms,omitempty"`
+	Activations []Activations        `json:"activations,omitempty"`
+	Extensions  []Extension          `json:"extensions,omitempty"`
 }
 
 // resultVersion is the version of what WriteJSON writes.
@@ -41,23 +42,16 @@ type outcomeJSON struct {
 	Seconds   float64        `json:"seconds"`
 }
 
-type layerJSON struct {
-	Name     string      `json:"name"`
-	Input    operandJSON `json:"input"`
-	Weight   operandJSON `json:"weight"`
-	Gradient operandJSON `json:"gradient"`
-}
-
 // expertJSON is an expert of a layer. Operands are those of the FP8 model, and absent where it
 // multiplies in BF16 or had no tokens.
 type expertJSON struct {
-	Layer     int          `json:"layer"`
-	Expert    int          `json:"expert"`
-	FP32      loadJSON     `json:"fp32"`
-	FP8       loadJSON     `json:"fp8"`
-	Input     *operandJSON `json:"input,omitempty"`     // of gate and up
-	DownInput *operandJSON `json:"downInput,omitempty"` // of down
-	Gradient  *operandJSON `json:"gradient,omitempty"`  // of all three
+	Layer     int      `json:"layer"`
+	Expert    int      `json:"expert"`
+	FP32      loadJSON `json:"fp32"`
+	FP8       loadJSON `json:"fp8"`
+	Input     *Operand `json:"input,omitempty"`     // of gate and up
+	DownInput *Operand `json:"downInput,omitempty"` // of down
+	Gradient  *Operand `json:"gradient,omitempty"`  // of all three
 }
 
 type loadJSON struct {
@@ -71,8 +65,7 @@ func (e Expert) json() expertJSON {
 		FP32: loadJSON{e.FP32Tokens, e.FP32Share}, FP8: loadJSON{e.FP8Tokens, e.FP8Share},
 	}
 	if e.Multiplies() {
-		input, down, gradient := operandOf(e.Input), operandOf(e.DownInput), operandOf(e.Gradient)
-		j.Input, j.DownInput, j.Gradient = &input, &down, &gradient
+		j.Input, j.DownInput, j.Gradient = &e.Input, &e.DownInput, &e.Gradient
 	}
 	return j
 }
@@ -87,20 +80,12 @@ type operandJSON struct {
 	BecameNonFinite int64          `json:"becameNonFinite"` // though finite
 }
 
-type nonFiniteJSON struct {
-	Step   int64          `json:"step"`
-	Tensor string         `json:"tensor"`
-	Op     string         `json:"op"`
-	Index  int            `json:"index"`
-	Value  jsonout.Number `json:"value"`
-}
-
 type skipJSON struct {
-	Model    string         `json:"model"`
-	Step     int            `json:"step"`
-	Norm     jsonout.Number `json:"norm"`
-	Gradient nonFiniteJSON  `json:"gradient"` // the first that was not finite
-	First    nonFiniteJSON  `json:"first"`    // value of the step that was not
+	Model    string              `json:"model"`
+	Step     int                 `json:"step"`
+	Norm     jsonout.Number      `json:"norm"`
+	Gradient telemetry.NonFinite `json:"gradient"` // the first that was not finite
+	First    telemetry.NonFinite `json:"first"`    // value of the step that was not
 }
 
 type spikeJSON struct {
@@ -114,9 +99,9 @@ type spikeJSON struct {
 }
 
 type suspectJSON struct {
-	Tensor  string      `json:"tensor"`
-	Op      string      `json:"op"`
-	Operand operandJSON `json:"operand"`
+	Tensor  string  `json:"tensor"`
+	Op      string  `json:"op"`
+	Operand Operand `json:"operand"`
 }
 
 // WriteJSON writes the result, without its curves and events, as one object.
@@ -128,24 +113,17 @@ func (r *Result) WriteJSON(w io.Writer) error {
 		FP8:        r.outcomeJSON(r.FP8, r.Points[0].FP8),
 		GapPercent: jsonout.Number(Gap(r.FP32.Loss, r.FP8.Loss)),
 		HeldOutGap: jsonout.Number(Gap(r.FP32.HeldOut, r.FP8.HeldOut)),
-		Health:     r.healthJSON(),
+		Health:     r.Verdict(), Layers: r.Layers(), NonFinite: r.NonFinite,
+		Activations: r.Activations, Extensions: r.Extensions,
 	}
 	if r.Options.Smoothing != nil {
 		s.Smoothing = r.Options.smoothing()
 	}
-	for _, l := range r.Layers() {
-		s.Layers = append(s.Layers, layerJSON{l.Name, operandOf(l.Input), operandOf(l.Weight), operandOf(l.Gradient)})
-	}
 	for _, e := range r.Experts() {
 		s.Experts = append(s.Experts, e.json())
 	}
-	if r.NonFinite != nil {
-		n := nonFiniteOf(*r.NonFinite)
-		s.NonFinite = &n
-	}
-	s.Activations, s.Extensions = r.Activations, r.Extensions
 	for _, k := range r.Skips {
-		s.Skips = append(s.Skips, skipJSON{k.Model, k.Step, jsonout.Number(k.Norm), nonFiniteOf(k.Gradient), nonFiniteOf(k.First)})
+		s.Skips = append(s.Skips, skipJSON{k.Model, k.Step, jsonout.Number(k.Norm), k.Gradient, k.First})
 	}
 	for _, k := range r.Spikes {
 		s.Spikes = append(s.Spikes, spikeJSON{k.Model, k.Series, k.Step, jsonout.Number(k.Value), jsonout.Number(k.Median), k.Shared, suspectOf(k)})
@@ -160,18 +138,15 @@ func (r *Result) outcomeJSON(o Outcome, first Figures) outcomeJSON {
 	return outcomeJSON{jsonout.Number(first.Loss), jsonout.Number(o.Loss), jsonout.Number(o.HeldOut), o.Time.Seconds()}
 }
 
-func nonFiniteOf(n telemetry.NonFinite) nonFiniteJSON {
-	return nonFiniteJSON{n.Step, n.Tensor, n.Op, n.Index, jsonout.Number(n.Value)}
-}
-
 func suspectOf(s Spike) *suspectJSON {
 	if s.Suspect == nil {
 		return nil
 	}
-	return &suspectJSON{s.Suspect.Tensor, s.Suspect.Op, operandOf(Operand{Stats: s.Suspect.Stats})}
+	return &suspectJSON{s.Suspect.Tensor, s.Suspect.Op, Operand{Stats: s.Suspect.Stats}}
 }
 
-func operandOf(o Operand) operandJSON {
+// MarshalJSON implements [json.Marshaler].
+func (o Operand) MarshalJSON() ([]byte, error) {
 	s := o.Stats
-	return operandJSON{s.Elements, jsonout.Number(s.Amax), s.Saturated(), s.Flushed, s.NaN, s.PosInf + s.NegInf, s.BecameNonFinite}
+	return json.Marshal(operandJSON{s.Elements, jsonout.Number(s.Amax), s.Saturated(), s.Flushed, s.NaN, s.PosInf + s.NegInf, s.BecameNonFinite})
 }

@@ -11,8 +11,10 @@ import (
 // Layer is what happened to the operands of one linear layer in all products
 // and steps.
 type Layer struct {
-	Name                    string
-	Input, Weight, Gradient Operand
+	Name     string  `json:"name"`
+	Input    Operand `json:"input"`
+	Weight   Operand `json:"weight"`
+	Gradient Operand `json:"gradient"`
 }
 
 // Operand sums up one matrix of a layer.
@@ -59,7 +61,7 @@ func (r *Result) Layers() []Layer {
 			*l.operand(f.Operand).healthOf(f.What) = f.Health
 		}
 	}
-	layers := make([]Layer, 0, len(byName))
+	var layers []Layer
 	for _, l := range byName {
 		layers = append(layers, *l)
 	}

@@ -86,13 +86,7 @@ func (r *Result) putVerdict(p *page.Page, v Verdict) {
 		p.Put("</ul>\n")
 	}
 	p.Put("<p class=\"note\">Not judged: %s.</p>\n", strings.Join(v.NotJudged, "; "))
-	if n := r.NonFinite; n != nil {
-		p.Put("<p class=\"bad\">First non-finite value: %s at element %s of %s, %s, step %s.</p>\n", n.Value, n.Index, n.Tensor, n.Op, n.Step)
-	}
-	if n := r.BecameNonFinite(); n > 0 {
-		p.Put("<p class=\"bad\">%s finite values became NaN or infinite in %s.</p>\n", n, r.Options.Model())
-	}
-	frame.Each(&p.Body, "<p class=\"bad\">%s</p>\n", r.skipLines())
+	frame.Each(&p.Body, "<p class=\"bad\">%s</p>\n", r.badLines())
 }
 
 func (r *Result) putSpikes(p *page.Page, counts []SpikeCount) {

@@ -16,28 +16,39 @@ import (
 	"github.com/octavo-fp8/octavo/internal/inputfile"
 	"github.com/octavo-fp8/octavo/internal/jsonout"
 	"github.com/octavo-fp8/octavo/internal/memory"
-	"github.com/octavo-fp8/octavo/internal/trial"
 	"github.com/octavo-fp8/octavo/telemetry"
 	"github.com/octavo-fp8/octavo/train"
 )
 
-// saved is what a run has come to besides its models.
+// saved is what a run has come to besides its models: the file run.json, by [marshalExact],
+// whose form is that of runVersion. Times are in a file of their own; a version that had none
+// kept them here.
 type saved struct {
-	Flags      []Flag // of the options
-	Others     []Flag // that a run which goes on has too unless it is given others
+	Version    int
+	Flags      []Flag      // of the options
+	Others     []Flag      `json:"other_flags,omitempty"` // that a run which goes on has too unless it is given others
+	Extensions []Extension `json:"extensions,omitempty"`
 	Points     []Point
-	Extensions []Extension
 	Totals     []telemetry.Summary
 	Events     []telemetry.Event
-	NonFinite  *telemetry.NonFinite
-	Skips      []Skip
-	Spikes     []Spike
-	Suspects   *train.Suspects // nil: of a version that did not keep them
-	Flight     *flightJSON     // nil: there are no rules
-	Health     json.RawMessage // nil: of a version that did not keep it
-	FP32, FP8  time.Duration   // spent in steps
+	NonFinite  *telemetry.NonFinite `json:"first_non_finite,omitempty"`
+	Skips      []Skip               `json:"skips,omitempty"`
+	Spikes     []Spike              `json:"spikes,omitempty"`
 
-	LoadsFP32, LoadsFP8 loads // nil: of a version that did not count them, or of no experts
+	// What a version did not keep is nil, and so are loads without experts and a flight
+	// without rules.
+	Suspects  *train.Suspects `json:"suspects,omitempty"`
+	LoadsFP32 loads           `json:"fp32_loads,omitempty"`
+	LoadsFP8  loads           `json:"fp8_loads,omitempty"`
+	Flight    *flightJSON     `json:"flight,omitempty"`
+	Health    json.RawMessage `json:"health,omitempty"`
+	times
+}
+
+// times are those spent in steps: the file times.json.
+type times struct {
+	FP32 time.Duration `json:"fp32_nanoseconds,omitempty"`
+	FP8  time.Duration `json:"fp8_nanoseconds,omitempty"`
 }
 
 // The file of a saved run, and that of octavo before it had a version.
@@ -53,7 +64,8 @@ var maxRun = func() int64 { return min(memory.Limit()/4, 1<<36) }
 // writeRun writes a file and returns its SHA-256. It writes none that readRun would
 // refuse.
 func writeRun(path string, run saved) (sum string, err error) {
-	data, err := json.Marshal(fileOf(run))
+	run.Version, run.times = runVersion, times{}
+	data, err := marshalExact(run)
 	if err != nil {
 		return "", err
 	}
@@ -87,17 +99,16 @@ func readRun(path, sum string) (run saved, err error) {
 	if version.Version != runVersion {
 		return run, fmt.Errorf("%s has version %d: this octavo reads version %d", runFile, version.Version, runVersion)
 	}
-	var file runJSON
-	if err := json.Unmarshal(data, &file); err != nil {
+	if err := unmarshalExact(data, &run); err != nil {
 		return run, fmt.Errorf("%s: %w", runFile, err)
 	}
-	return file.run(), nil
+	return run, nil
 }
 
 // writeTimes writes the times of a run.
 func writeTimes(path string, run saved) error {
 	return atomicfile.Write(path, func(w io.Writer) error {
-		return jsonout.Print(w, timesJSON{run.FP32.Nanoseconds(), run.FP8.Nanoseconds()})
+		return jsonout.Print(w, run.times)
 	})
 }
 
@@ -111,11 +122,9 @@ func (run *saved) readTimes(path string) error {
 	if err != nil {
 		return err
 	}
-	var times timesJSON
-	if err := json.Unmarshal(data, &times); err != nil {
+	if err := json.Unmarshal(data, &run.times); err != nil {
 		return fmt.Errorf("%s: %w", timesFile, err)
 	}
-	run.FP32, run.FP8 = time.Duration(times.FP32Nanoseconds), time.Duration(times.FP8Nanoseconds)
 	return nil
 }
 
@@ -127,82 +136,4 @@ func isThere(path string) bool {
 func sumOf(data []byte) string {
 	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:])
-}
-
-// fileOf returns a run as its file has it.
-func fileOf(run saved) runJSON {
-	f := runJSON{Version: runVersion, Flags: []flagJSON{}, NonFinite: savedNonFinite(run.NonFinite)}
-	for _, flag := range run.Flags {
-		f.Flags = append(f.Flags, flagJSON(flag))
-	}
-	for _, flag := range run.Others {
-		f.Others = append(f.Others, flagJSON(flag))
-	}
-	f.Extensions, f.Suspects, f.Flight, f.Health = run.Extensions, run.Suspects, run.Flight, run.Health
-	f.LoadsFP32, f.LoadsFP8 = run.LoadsFP32, run.LoadsFP8
-	for _, p := range run.Points {
-		f.Points = append(f.Points, pointJSON{p.Step, exactNumber(p.LearningRate), savedFigures(p.FP32), savedFigures(p.FP8)})
-	}
-	for _, t := range run.Totals {
-		f.Totals = append(f.Totals, savedSummary(t))
-	}
-	for _, e := range run.Events {
-		f.Events = append(f.Events, savedEvent(e))
-	}
-	for _, s := range run.Skips {
-		f.Skips = append(f.Skips, skippedJSON{s.Model, s.Step, exactNumber(s.Norm), *savedNonFinite(&s.Gradient), *savedNonFinite(&s.First)})
-	}
-	for _, s := range run.Spikes {
-		spike := spikedJSON{s.Model, s.Series, s.Step, exactNumber(s.Value), exactNumber(s.Median), exactNumber(s.Spread), exactNumber(s.Score), nil}
-		if s.Suspect != nil {
-			e := savedEvent(*s.Suspect)
-			spike.Suspect = &e
-		}
-		f.Spikes = append(f.Spikes, spike)
-	}
-	return f
-}
-
-// run returns the run that a file holds.
-func (f runJSON) run() saved {
-	run := saved{Extensions: f.Extensions, Suspects: f.Suspects, Flight: f.Flight, Health: f.Health, NonFinite: f.NonFinite.value(), FP32: time.Duration(f.FP32Nanoseconds), FP8: time.Duration(f.FP8Nanoseconds)}
-	run.LoadsFP32, run.LoadsFP8 = f.LoadsFP32, f.LoadsFP8
-	for _, flag := range f.Flags {
-		run.Flags = append(run.Flags, Flag(flag))
-	}
-	for _, flag := range f.Others {
-		run.Others = append(run.Others, Flag(flag))
-	}
-	for _, p := range f.Points {
-		run.Points = append(run.Points, Point{p.Step, float64(p.LearningRate), p.FP32.figures(), p.FP8.figures()})
-	}
-	for _, t := range f.Totals {
-		run.Totals = append(run.Totals, t.summary())
-	}
-	for _, e := range f.Events {
-		run.Events = append(run.Events, e.event())
-	}
-	for _, s := range f.Skips {
-		skip := Skip{Model: s.Model, Step: s.Step}
-		skip.Norm, skip.Gradient, skip.First = float64(s.Norm), *s.Gradient.value(), *s.First.value()
-		run.Skips = append(run.Skips, skip)
-	}
-	for _, s := range f.Spikes {
-		spike := Spike{Model: s.Model, Series: s.Series}
-		spike.Step, spike.Value, spike.Median, spike.Spread, spike.Score = s.Step, float64(s.Value), float64(s.Median), float64(s.Spread), float64(s.Score)
-		if s.Suspect != nil {
-			e := s.Suspect.event()
-			spike.Suspect = &e
-		}
-		run.Spikes = append(run.Spikes, spike)
-	}
-	return run
-}
-
-func savedFigures(f Figures) figuresJSON {
-	return figuresJSON{exactNumber(f.Loss), exactNumber(f.GradientNorm), exactNumber(f.HeldOut)}
-}
-
-func (f figuresJSON) figures() Figures {
-	return Figures{trial.Figures{Loss: float64(f.Loss), GradientNorm: float64(f.GradientNorm)}, float64(f.HeldOut)}
 }

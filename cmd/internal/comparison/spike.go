@@ -6,7 +6,7 @@ import "github.com/octavo-fp8/octavo/train"
 // skipped have none.
 type Spike struct {
 	Model, Series string
-	Shared        bool // both models have it in the same step; it has no suspect then
+	Shared        bool `json:"-"` // both models have it in the same step; it has no suspect then
 	train.Spike
 }
 

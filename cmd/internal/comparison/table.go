@@ -34,9 +34,6 @@ func (r *Result) WriteTable(w io.Writer) error {
 	if err := r.writeVerdict(w); err != nil {
 		return err
 	}
-	if err := r.writeNonFinite(w); err != nil {
-		return err
-	}
 	if err := r.writeTrouble(w); err != nil {
 		return err
 	}
@@ -87,14 +84,3 @@ func (r *Result) writeLayers(w io.Writer) {
 
 // fiveDigits formats a number from 0 to 100 in five characters.
 func fiveDigits(x float64) string { return strconv.FormatFloat(x, 'f', 3, 64)[:5] }
-
-func (r *Result) writeNonFinite(w io.Writer) (err error) {
-	if n := r.NonFinite; n != nil {
-		fmt.Fprintln(w)
-		err = paragraph(w, fmt.Sprintf("First non-finite value: %v at element %d of %s, %s, step %d.", n.Value, n.Index, n.Tensor, n.Op, n.Step))
-	}
-	if became := r.BecameNonFinite(); became > 0 {
-		_, err = fmt.Fprintf(w, "\n%d finite values became NaN or infinite in %s.\n", became, r.Options.Model())
-	}
-	return err
-}

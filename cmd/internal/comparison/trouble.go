@@ -9,9 +9,20 @@ import (
 	"github.com/octavo-fp8/octavo/telemetry"
 )
 
-// writeTrouble writes which steps were skipped and where there were spikes, if any.
+// badLines say what was not finite, and which steps were skipped for that, on page and terminal.
+func (r *Result) badLines() (lines []string) {
+	if n := r.NonFinite; n != nil {
+		lines = append(lines, fmt.Sprintf("First non-finite value: %s, step %d.", place(*n), n.Step))
+	}
+	if n := r.BecameNonFinite(); n > 0 {
+		lines = append(lines, fmt.Sprintf("%d finite values became NaN or infinite in %s.", n, r.Options.Model()))
+	}
+	return append(lines, r.skipLines()...)
+}
+
+// writeTrouble writes what was not finite and where there were spikes, if any.
 func (r *Result) writeTrouble(w io.Writer) error {
-	for _, line := range r.skipLines() {
+	for _, line := range r.badLines() {
 		fmt.Fprintln(w)
 		if err := paragraph(w, line); err != nil {
 			return err

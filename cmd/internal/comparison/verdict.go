@@ -15,13 +15,15 @@ import (
 
 // Verdict is the health of the FP8 model: what its operands lost in each of all steps.
 type Verdict struct {
-	Verdict   string    // healthy, suspect, sick, or undecided
-	Summary   string    // the verdict as a sentence
-	Steps     int       // that were judged
-	Operands  int       // likewise
-	Findings  []Finding // what is suspect or sick; the worst first, of equals the one with more such steps
-	Advice    []string  // what to try, the likeliest first
-	NotJudged []string
+	Verdict  string `json:"verdict"`        // healthy, suspect, sick, or undecided
+	Summary  string `json:"summary"`        // the verdict as a sentence
+	Steps    int    `json:"stepsJudged"`    // that were judged
+	Operands int    `json:"operandsJudged"` // likewise
+
+	Thresholds *thresholds `json:"thresholds,omitempty"` // nil: nothing was kept to be judged
+	Findings   []Finding   `json:"findings,omitempty"`   // what is suspect or sick; the worst first, of equals the one with more such steps
+	Advice     []string    `json:"advice,omitempty"`     // what to try, the likeliest first
+	NotJudged  []string    `json:"notJudged"`
 }
 
 const undecided = "undecided"
@@ -31,14 +33,16 @@ var Verdicts = []string{telemetry.Sick.String(), telemetry.Suspect.String(), und
 
 // Finding is an operand that lost too much in one way.
 type Finding struct {
-	Layer, Operand string
-	What           string // saturated, flushed, or not finite
-	Health         telemetry.Health
-	Share          float64 // in the worst step
-	Step           int64   // the worst one
-	Op             string  // the product that it was in
-	First, Last    int64   // of the steps in which it was suspect or sick
-	Steps          int     // how many there were
+	Layer   string           `json:"layer"`
+	Operand string           `json:"operand"`
+	What    string           `json:"what"` // saturated, flushed, or not finite
+	Health  telemetry.Health `json:"health"`
+	Share   float64          `json:"share"`     // in the worst step
+	Step    int64            `json:"step"`      // the worst one
+	Op      string           `json:"op"`        // the product that it was in
+	First   int64            `json:"firstStep"` // of those in which it was suspect or sick
+	Last    int64            `json:"lastStep"`
+	Steps   int              `json:"steps"` // how many there were
 
 	tensor    string
 	sick      int // in how many steps it was
@@ -69,6 +73,8 @@ func (r *Result) Verdict() Verdict {
 	h := r.health
 	if h != nil {
 		v.Steps = h.steps
+		t := h.thresholds
+		v.Thresholds = &thresholds{t.Saturated.Suspect, t.Saturated.Sick, t.Flushed.Suspect, t.Flushed.Sick, sickSteps}
 		for _, o := range h.operands {
 			if o.Judged {
 				v.Operands++
@@ -311,49 +317,11 @@ func mark(h telemetry.Health) string {
 	return [...]string{telemetry.Healthy: " ", telemetry.Suspect: "?", telemetry.Sick: "!"}[h]
 }
 
-type healthResultJSON struct {
-	Verdict    string         `json:"verdict"`
-	Summary    string         `json:"summary"`
-	Steps      int            `json:"stepsJudged"`
-	Operands   int            `json:"operandsJudged"`
-	Thresholds *thresholdJSON `json:"thresholds,omitempty"`
-	Findings   []findingJSON  `json:"findings,omitempty"`
-	Advice     []string       `json:"advice,omitempty"`
-	NotJudged  []string       `json:"notJudged"`
-}
-
-type thresholdJSON struct {
-	SaturatedSuspect float64 `json:"saturatedSuspect"` // shares of values in a step
+// thresholds are those of shares of values in a step.
+type thresholds struct {
+	SaturatedSuspect float64 `json:"saturatedSuspect"`
 	SaturatedSick    float64 `json:"saturatedSick"`
 	FlushedSuspect   float64 `json:"flushedSuspect"`
 	FlushedSick      float64 `json:"flushedSick"`
 	SickSteps        int     `json:"sickSteps"`
-}
-
-type findingJSON struct {
-	Layer   string  `json:"layer"`
-	Operand string  `json:"operand"`
-	What    string  `json:"what"`
-	Health  string  `json:"health"`
-	Share   float64 `json:"share"`
-	Step    int64   `json:"step"`
-	Op      string  `json:"op"`
-	First   int64   `json:"firstStep"`
-	Last    int64   `json:"lastStep"`
-	Steps   int     `json:"steps"`
-}
-
-func (r *Result) healthJSON() healthResultJSON {
-	v := r.Verdict()
-	j := healthResultJSON{v.Verdict, v.Summary, v.Steps, v.Operands, nil, nil, v.Advice, v.NotJudged}
-	if h := r.health; h != nil {
-		t := h.thresholds
-		j.Thresholds = &thresholdJSON{t.Saturated.Suspect, t.Saturated.Sick, t.Flushed.Suspect, t.Flushed.Sick, sickSteps}
-	}
-	for _, f := range v.Findings {
-		j.Findings = append(j.Findings, findingJSON{
-			f.Layer, f.Operand, f.What, f.Health.String(), f.Share, f.Step, f.Op, f.First, f.Last, f.Steps,
-		})
-	}
-	return j
 }

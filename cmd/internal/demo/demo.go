@@ -8,16 +8,11 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/octavo-fp8/octavo/cmd/internal/outdir"
 	"github.com/octavo-fp8/octavo/progress"
 	"github.com/octavo-fp8/octavo/safetensors"
 	"github.com/octavo-fp8/octavo/train"
 )
-
-// File is a file in memory.
-type File struct {
-	Name, What string
-	Data       []byte
-}
 
 // textBytes is the size of the text, about.
 const textBytes = 64 << 10
@@ -30,7 +25,7 @@ func Names() []string { return append([]string(nil), names...) }
 
 // Make makes the files, in a second or two. It reports how far the training is; p may
 // be nil.
-func Make(ctx context.Context, seed uint64, p progress.Reporter) ([]File, error) {
+func Make(ctx context.Context, seed uint64, p progress.Reporter) ([]outdir.File, error) {
 	text := newText(textBytes, seed)
 	corpus, err := train.NewCorpus(text, 0, seed)
 	if err != nil {
@@ -48,7 +43,7 @@ func Make(ctx context.Context, seed uint64, p progress.Reporter) ([]File, error)
 	if err != nil {
 		return nil, fmt.Errorf("demo: %w", err)
 	}
-	files := []File{{What: "sentences, for octavo train", Data: text}}
+	files := []outdir.File{{What: "sentences, for octavo train", Data: text}}
 	for _, part := range []struct {
 		what    string
 		tensors []safetensors.Tensor
@@ -63,7 +58,7 @@ func Make(ctx context.Context, seed uint64, p progress.Reporter) ([]File, error)
 		if err != nil {
 			return nil, fmt.Errorf("demo: %w", err)
 		}
-		files = append(files, File{What: part.what, Data: data})
+		files = append(files, outdir.File{What: part.what, Data: data})
 	}
 	for i := range files {
 		files[i].Name = names[i]

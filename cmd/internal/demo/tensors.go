@@ -11,11 +11,7 @@ import (
 
 // float32s returns a tensor of type F32.
 func float32s(name string, shape []int, values []float32) safetensors.Tensor {
-	data := make([]byte, 0, 4*len(values))
-	for _, v := range values {
-		data = binary.LittleEndian.AppendUint32(data, math.Float32bits(v))
-	}
-	return safetensors.Tensor{Info: safetensors.Info{Name: name, DType: safetensors.F32, Shape: shape}, Data: data}
+	return safetensors.New(name, safetensors.F32, shape, values)
 }
 
 // valuesOf returns the values of a tensor of type F32.
@@ -30,6 +26,8 @@ func valuesOf(t safetensors.Tensor) []float32 {
 // codesOf returns the codes of a quantized tensor and its scales.
 func codesOf(t *tensor.Tensor) []safetensors.Tensor {
 	rows, cols := t.Grid()
-	codes := safetensors.Info{Name: t.Name, DType: operands.DTypeOf(t.Format), Shape: t.Shape}
-	return []safetensors.Tensor{{Info: codes, Data: t.Codes}, float32s(t.Name+operands.ScaleSuffix, []int{rows, cols}, t.Scales)}
+	return []safetensors.Tensor{
+		safetensors.New(t.Name, operands.DTypeOf(t.Format), t.Shape, t.Codes),
+		float32s(t.Name+operands.ScaleSuffix, []int{rows, cols}, t.Scales),
+	}
 }

@@ -22,12 +22,8 @@ const (
 	mostHistograms = 12
 )
 
-// pageData is what the page is made of.
-type pageData struct{ *Report }
-
 // WritePage writes the report as a page. command is what repeats it, on the given machine.
 func (r *Report) WritePage(w io.Writer, v View, command, machine string) error {
-	d := pageData{r}
 	var p page.Page
 	title := "What FP8 would do to " + textout.Name(r.title())
 	p.Put("<h1>%s</h1>\n", title)
@@ -45,9 +41,9 @@ func (r *Report) WritePage(w io.Writer, v View, command, machine string) error {
 	p.Table(frame.Table{Columns: append(frame.Columns("", "type"), frame.Columns(frame.Number, "tensors", "elements", "bytes")...),
 		Rows: frame.Rows(r.Totals.ByType, func(t TypeTotal) []any { return []any{t.DType, t.Tensors, t.Elements, size(t.Bytes)} })})
 	if len(r.Ranking) > 0 {
-		d.putRanking(&p)
+		r.putRanking(&p)
 	}
-	if histograms := d.Histograms(); len(histograms) > 0 {
+	if histograms := r.Histograms(); len(histograms) > 0 {
 		p.Put("<h2>Magnitudes</h2>\n")
 		p.Charts(histograms...)
 	}
@@ -57,25 +53,25 @@ func (r *Report) WritePage(w io.Writer, v View, command, machine string) error {
 	if len(rows) < len(r.Tensors) {
 		which = fmt.Sprintf("%d of %d tensors", len(rows), len(r.Tensors))
 	}
-	p.Put("<h2>%s, %s</h2>\n", which, orders[v.Sort])
+	p.Put("<h2>%s, %s</h2>\n", which, v.Sort.said())
 	p.Table(r.tensorTable(rows))
 	p.Put("<p class=\"note\">The riskiest tensors are those with values that are NaN or infinite; then, under the recipe, those with values that become so, with values that saturate, with 1%% or more of what is not zero flushed to zero, with a row or block error or a crest (the largest magnitude over the root mean square) of twice the median or more; then those that were not judged; then all others.</p>\n")
 	p.Repeat(command, machine)
 	return p.Write(w, title)
 }
 
-func (d pageData) putRanking(p *page.Page) {
-	p.Put("<h2>Recipes</h2>\n<p>%s encoded to %s under each of these recipes. The best recipe loses the smallest share of what is not zero, saturated or flushed to zero, of the matrix of which it loses most, to 0.1%%; where that is the same, the error of its worst row is the smallest, to 1%%; then the block error of its worst matrix, then of the median one, to 0.1%%; then the fewest bytes of scales. One that makes finite values NaN or infinite comes after those that do not. An error is the root of the energy of the difference over that of the values themselves: of each row, of which the largest counts, and of each block of 128 values in a row, of which the mean counts.</p>\n", d.matrices(), d.Format)
-	p.Charts(d.RankingChart())
+func (r *Report) putRanking(p *page.Page) {
+	p.Put("<h2>Recipes</h2>\n<p>%s encoded to %s under each of these recipes. The best recipe loses the smallest share of what is not zero, saturated or flushed to zero, of the matrix of which it loses most, to 0.1%%; where that is the same, the error of its worst row is the smallest, to 1%%; then the block error of its worst matrix, then of the median one, to 0.1%%; then the fewest bytes of scales. One that makes finite values NaN or infinite comes after those that do not. An error is the root of the energy of the difference over that of the values themselves: of each row, of which the largest counts, and of each block of 128 values in a row, of which the mean counts.</p>\n", r.matrices(), r.Format)
+	p.Charts(r.RankingChart())
 	t := frame.Table{Columns: slices.Concat(frame.Columns(frame.Whole, "recipe"), frame.Columns("", "block"), frame.Columns(frame.Number, "bytes of scales",
 		"lost, worst matrix", "worst row", "blocks, worst matrix", "blocks, median", "worst SQNR, dB", "saturated", "flushed", "became NaN or infinite"))}
-	for _, of := range d.Ranking {
+	for _, of := range r.Ranking {
 		t.Rows = append(t.Rows, []any{of.Profile, of.Block, size(of.ScaleBytes), percent(of.WorstLost), percent(of.WorstRowError), percent(of.WorstBlockError), percent(of.MedianBlockError),
 			textout.Decibels(float64(of.WorstSQNR)), textout.Percent(of.Saturated, of.Elements), textout.Percent(of.Flushed, of.Elements), textout.Percent(of.BecameNonFinite, of.Elements)})
 	}
 	p.Table(t)
-	p.Put("<h2>Tensors under %s</h2>\n", d.Judge)
-	if c := d.TensorChart(); c != nil {
+	p.Put("<h2>Tensors under %s</h2>\n", r.Judge)
+	if c := r.TensorChart(); c != nil {
 		p.Charts(*c)
 	} else {
 		p.Put("<p>No matrix has a finite error: all are zeros, or there are NaNs.</p>\n")
@@ -95,29 +91,32 @@ func (r *Report) tensorTable(tensors []*TensorReport) frame.Table {
 	}
 	t.Columns = append(t.Columns, frame.Column{Name: "risk"})
 	for _, of := range tensors {
-		row := r.pageRow(of)
-		cells := []any{row.Name}
+		cells := []any{textout.Name(of.Name)}
 		if several {
-			cells = append(cells, row.File)
+			cells = append(cells, textout.Name(filepath.Base(of.File)))
 		}
-		cells = append(cells, row.Type, row.Shape, row.Amax, row.Crest, row.Range)
+		cells = append(cells, of.pageType(), shape(of.weightShape), amax(of), crest(of), rangeBits(of))
 		if judged {
-			cells = append(cells, row.Saturated, row.Flushed, row.Row, row.Block, row.SQNR)
+			cells = append(cells, r.lossCells(of)...)
 		}
-		t.Rows = append(t.Rows, append(cells, row.Risk))
+		risk := string(of.Risk.Reason)
+		if of.NotJudged != "" {
+			risk = "not judged: " + textout.Name(of.NotJudged)
+		}
+		t.Rows = append(t.Rows, append(cells, risk))
 	}
 	return t
 }
 
 // RankingChart has the errors of each recipe.
-func (d pageData) RankingChart() chart.Chart {
+func (r *Report) RankingChart() chart.Chart {
 	c := chart.Chart{
 		Title: "Recipes by error", Y: "error in percent",
 		Description: "For each recipe, the best first, the error of the worst row of any matrix, and the mean error of blocks in the worst matrix and in the median one.",
 	}
 	row := chart.Series{Name: "worst row", Mark: chart.Crosses, Color: "vermilion"}
 	worst, middle := chart.Series{Name: "blocks, worst matrix", Mark: chart.Dots, Color: "black"}, chart.Series{Name: "blocks, median", Mark: chart.Rings, Color: "blue"}
-	for i, of := range d.Ranking {
+	for i, of := range r.Ranking {
 		c.Labels = append(c.Labels, string(of.Profile))
 		point := func(x jsonout.Number) chart.Point {
 			return chart.Point{X: float64(i), Y: 100 * float64(x), Name: string(of.Profile)}
@@ -132,14 +131,14 @@ func (d pageData) RankingChart() chart.Chart {
 
 // TensorChart has the errors of each matrix under the judging recipe, in the order of the
 // files: of all, or of the riskiest. There is none where no error is a number.
-func (d pageData) TensorChart() *chart.Chart {
+func (r *Report) TensorChart() *chart.Chart {
 	c := &chart.Chart{Title: "Error by tensor", X: "place in the files", Y: "error in percent"}
 	row := chart.Series{Name: "worst row", Mark: chart.Crosses, Color: "vermilion"}
 	block := chart.Series{Name: "blocks", Mark: chart.Rings, Color: "blue"}
 	left, numbers := 0, 0
-	for i := range d.Tensors {
-		t := &d.Tensors[i]
-		of := t.under(d.Judge)
+	for i := range r.Tensors {
+		t := &r.Tensors[i]
+		of := t.under(r.Judge)
 		if of == nil {
 			continue
 		}
@@ -155,11 +154,11 @@ func (d pageData) TensorChart() *chart.Chart {
 		block.Points = append(block.Points, chart.Point{X: float64(i + 1), Y: 100 * float64(of.BlockError), Name: name})
 	}
 	c.Series = []chart.Series{row, block}
-	c.Description = fmt.Sprintf("The error of the worst row of each matrix under %s, and the mean error of its blocks.", d.Judge)
+	c.Description = fmt.Sprintf("The error of the worst row of each matrix under %s, and the mean error of its blocks.", r.Judge)
 	if left > 0 {
 		c.Description += fmt.Sprintf(" The %d matrices with the least risk are left out.", left)
 	}
-	if m := d.Medians.BlockError; m-m == 0 {
+	if m := r.Medians.BlockError; m-m == 0 {
 		c.Lines = []chart.Reference{{Name: "median", Value: 100 * m}}
 	}
 	if numbers == 0 {
@@ -169,18 +168,18 @@ func (d pageData) TensorChart() *chart.Chart {
 }
 
 // Histograms are those of all matrices together and of the riskiest, and of codes.
-func (d pageData) Histograms() (all []chart.Chart) {
-	if c, ok := d.together(); ok {
+func (r *Report) Histograms() (all []chart.Chart) {
+	if c, ok := r.together(); ok {
 		all = append(all, c)
 	}
-	for _, t := range d.view(View{Sort: ByRisk}) {
+	for _, t := range r.view(View{Sort: ByRisk}) {
 		if len(all) > mostHistograms {
 			break
 		}
 		switch {
 		case len(t.binades) == 0:
 		case len(t.Recipes) > 0:
-			all = append(all, d.histogram(t))
+			all = append(all, r.histogram(t))
 		case t.isCodes:
 			all = append(all, histogramOfCodes(t))
 		}
@@ -190,14 +189,14 @@ func (d pageData) Histograms() (all []chart.Chart) {
 
 // histogram has the magnitudes of a tensor, beside the range of the format under a scale
 // that takes its amax to the largest code.
-func (d pageData) histogram(t *TensorReport) chart.Chart {
+func (r *Report) histogram(t *TensorReport) chart.Chart {
 	top := math.Log2(float64(t.Values.Amax))
 	return chart.Chart{
 		Title: textout.Shorten(textout.Name(t.Name), 60), X: "log2 of the magnitude", Y: "values", LogY: true,
 		Description: fmt.Sprintf("How many values there are in each power of two; %d are zero and %d not finite. The lines are the range of %s under a scale that takes the largest magnitude, %.3g, to its largest value.",
-			t.Values.Zeros, t.Values.nonFinite(), d.Format, float64(t.Values.Amax)),
+			t.Values.Zeros, t.Values.nonFinite(), r.Format, float64(t.Values.Amax)),
 		Series: []chart.Series{bars(t.binades, t.lowest)},
-		Lines:  d.limits(top),
+		Lines:  r.limits(top),
 	}
 }
 
@@ -213,11 +212,11 @@ func histogramOfCodes(t *TensorReport) chart.Chart {
 }
 
 // together has the magnitudes of all matrices, each relative to its amax.
-func (d pageData) together() (c chart.Chart, ok bool) {
+func (r *Report) together() (c chart.Chart, ok bool) {
 	counts := map[int]int64{}
 	lowest, highest := math.MaxInt, math.MinInt
-	for i := range d.Tensors {
-		t := &d.Tensors[i]
+	for i := range r.Tensors {
+		t := &r.Tensors[i]
 		if len(t.Recipes) == 0 || len(t.binades) == 0 {
 			continue
 		}
@@ -241,9 +240,9 @@ func (d pageData) together() (c chart.Chart, ok bool) {
 	}
 	return chart.Chart{
 		Title: "All float matrices", X: "powers of two below the largest of the tensor", Y: "values", LogY: true,
-		Description: fmt.Sprintf("How many values there are so many powers of two below the largest magnitude of their tensor. The lines are the range of %s under scales that take each tensor's largest magnitude to the largest value, to within one power of two.", d.Format),
+		Description: fmt.Sprintf("How many values there are so many powers of two below the largest magnitude of their tensor. The lines are the range of %s under scales that take each tensor's largest magnitude to the largest value, to within one power of two.", r.Format),
 		Series:      []chart.Series{bars(binades, lowest)},
-		Lines:       d.limits(1),
+		Lines:       r.limits(1),
 	}, true
 }
 
@@ -258,36 +257,23 @@ func bars(binades []int64, lowest int) chart.Series {
 }
 
 // limits are the range of the format for a tensor whose amax is 2^top.
-func (d pageData) limits(top float64) []chart.Reference {
+func (r *Report) limits(top float64) []chart.Reference {
 	line := func(name string, value float32) chart.Reference {
-		return chart.Reference{Name: name, Value: top + math.Log2(float64(value)/float64(d.format.Max())), Vertical: true}
+		return chart.Reference{Name: name, Value: top + math.Log2(float64(value)/float64(r.format.Max())), Vertical: true}
 	}
 	return []chart.Reference{
-		line("largest", d.format.Max()), line("smallest normal", d.format.MinNormal()), line("smallest subnormal", d.format.MinSubnormal()),
+		line("largest", r.format.Max()), line("smallest normal", r.format.MinNormal()), line("smallest subnormal", r.format.MinSubnormal()),
 	}
 }
 
-// pageRow is a tensor in the table.
-type pageRow struct {
-	Name, File, Type, Shape, Amax, Crest, Range string
-
-	Saturated, Flushed, Row, Block, SQNR string
-	Risk                                 string
-}
-
-func (r *Report) pageRow(t *TensorReport) pageRow {
-	row := pageRow{
-		Name: textout.Name(t.Name), File: textout.Name(filepath.Base(t.File)), Type: t.pageType(), Shape: shape(t.weightShape), Amax: amax(t), Crest: crest(t), Range: rangeBits(t),
-		Saturated: "-", Flushed: "-", Row: "-", Block: "-", SQNR: textout.Decibels(r.sqnr(t)), Risk: string(t.Risk.Reason),
-	}
-	if t.NotJudged != "" {
-		row.Risk = "not judged: " + textout.Name(t.NotJudged)
-	}
+// lossCells are what the judging recipe does to a tensor.
+func (r *Report) lossCells(t *TensorReport) []any {
+	cells := []any{"-", "-", "-", "-"}
 	if of := t.under(r.Judge); of != nil {
-		row.Saturated, row.Flushed = textout.Percent(of.Saturated, t.Values.Elements), textout.Percent(of.Flushed, t.Values.Elements)
-		row.Row, row.Block = percent(of.RowError), percent(of.BlockError)
+		n := t.Values.Elements
+		cells = []any{textout.Percent(of.Saturated, n), textout.Percent(of.Flushed, n), percent(of.RowError), percent(of.BlockError)}
 	}
-	return row
+	return append(cells, textout.Decibels(r.sqnr(t)))
 }
 
 // pageType is the type of a tensor, and the format of codes that are bytes.

@@ -276,17 +276,12 @@ func (r *Report) printLines(w io.Writer, tensors []*TensorReport, v View) {
 	}
 }
 
-var orders = map[Sort]string{
-	ByRisk: "the riskiest first", ByName: "by name", BySize: "the largest first", ByAmax: "the largest amax first",
-	ByRange: "the widest range first", BySQNR: "the lowest SQNR first", ByFile: "in the order of the file",
-}
-
 func (r *Report) introduction(shown int, v View) string {
 	which := "Tensors"
 	if shown < len(r.Tensors) {
 		which = fmt.Sprintf("%d of %d tensors", shown, len(r.Tensors))
 	}
-	order := orders[v.Sort]
+	order := v.Sort.said()
 	if r.Judge == "" {
 		return fmt.Sprintf("%s, %s:", which, order)
 	}

@@ -29,8 +29,34 @@ const (
 	ByFile  Sort = "file"
 )
 
+// sorts are all orders, what they are called, and how they compare.
+var sorts = []struct {
+	Sort
+	said    string
+	compare func(r *Report, a, b *TensorReport) int
+}{
+	{ByRisk, "the riskiest first", func(_ *Report, a, b *TensorReport) int { return cmp.Compare(a.Risk.Rank, b.Risk.Rank) }},
+	{ByName, "by name", func(_ *Report, a, b *TensorReport) int { return cmp.Compare(a.Name, b.Name) }},
+	{BySize, "the largest first", func(_ *Report, a, b *TensorReport) int { return cmp.Compare(b.Bytes, a.Bytes) }},
+	{ByAmax, "the largest amax first", func(_ *Report, a, b *TensorReport) int { return cmp.Compare(b.values().amax, a.values().amax) }},
+	{ByRange, "the widest range first", func(_ *Report, a, b *TensorReport) int { return cmp.Compare(b.values().bits, a.values().bits) }},
+	{BySQNR, "the lowest SQNR first", func(r *Report, a, b *TensorReport) int { return cmp.Compare(-r.sqnr(b), -r.sqnr(a)) }},
+	{ByFile, "in the order of the file", func(_ *Report, a, b *TensorReport) int { return cmp.Compare(a.place, b.place) }},
+}
+
 // Sorts returns all orders.
-func Sorts() []Sort { return []Sort{ByRisk, ByName, BySize, ByAmax, ByRange, BySQNR, ByFile} }
+func Sorts() (all []Sort) {
+	for _, s := range sorts {
+		all = append(all, s.Sort)
+	}
+	return all
+}
+
+// place is that of an order in sorts: without a name, of the first.
+func (s Sort) place() int { return max(slices.Index(Sorts(), s), 0) }
+
+// said says in words what the order is.
+func (s Sort) said() string { return sorts[s.place()].said }
 
 // view returns the tensors to show, in their order.
 func (r *Report) view(v View) []*TensorReport {
@@ -38,34 +64,12 @@ func (r *Report) view(v View) []*TensorReport {
 	for i := range r.Tensors {
 		tensors[i] = &r.Tensors[i]
 	}
-	slices.SortStableFunc(tensors, r.order(v.Sort))
+	compare := sorts[v.Sort.place()].compare
+	slices.SortStableFunc(tensors, func(a, b *TensorReport) int { return compare(r, a, b) })
 	if v.Top > 0 {
 		tensors = tensors[:min(v.Top, len(tensors))]
 	}
 	return tensors
-}
-
-func (r *Report) order(s Sort) func(a, b *TensorReport) int {
-	switch s {
-	case ByRisk:
-		return by(func(t *TensorReport) float64 { return -float64(t.Risk.Rank) })
-	case ByName:
-		return func(a, b *TensorReport) int { return cmp.Compare(a.Name, b.Name) }
-	case BySize:
-		return by(func(t *TensorReport) float64 { return float64(t.Bytes) })
-	case ByAmax:
-		return by(func(t *TensorReport) float64 { return t.values().amax })
-	case ByRange:
-		return by(func(t *TensorReport) float64 { return t.values().bits })
-	case BySQNR:
-		return by(func(t *TensorReport) float64 { return -r.sqnr(t) })
-	}
-	return func(a, b *TensorReport) int { return cmp.Compare(a.place, b.place) }
-}
-
-// by orders by a number, largest first and NaN last.
-func by(number func(*TensorReport) float64) func(a, b *TensorReport) int {
-	return func(a, b *TensorReport) int { return cmp.Compare(number(b), number(a)) } // NaN is the least
 }
 
 // sqnr is that of a tensor under the judging recipe, or NaN.

@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"math"
 	"path/filepath"
 	"slices"
 
@@ -178,8 +177,7 @@ func sumOf(data []byte) string {
 // arrays returns those of an operand.
 func (o *Operand) arrays(name string) (all []safetensors.Tensor) {
 	rows, cols := o.Tensor.Dims()
-	codes := safetensors.Tensor{Data: o.Tensor.Codes}
-	codes.Name, codes.DType, codes.Shape = name+".codes", safetensors.U8, []int{rows, cols}
+	codes := safetensors.New(name+".codes", safetensors.U8, []int{rows, cols}, o.Tensor.Codes)
 	all = append(all, codes, floats(name+".scales", o.Tensor.Scales, len(o.Tensor.Scales)))
 	if outer := o.Tensor.Outer.Scales; outer != nil {
 		all = append(all, floats(name+".outer_scales", outer, len(outer)))
@@ -194,13 +192,7 @@ func (o *Operand) arrays(name string) (all []safetensors.Tensor) {
 }
 
 func floats(name string, values []float32, shape ...int) safetensors.Tensor {
-	t := safetensors.Tensor{Data: make([]byte, 0, 4*len(values))}
-	t.Name, t.DType, t.Shape = name, safetensors.F32, shape
-	for _, v := range values {
-		b := math.Float32bits(v)
-		t.Data = append(t.Data, byte(b), byte(b>>8), byte(b>>16), byte(b>>24))
-	}
-	return t
+	return safetensors.New(name, safetensors.F32, shape, values)
 }
 
 // Bundle is what was read of one.

@@ -74,6 +74,11 @@ func (b Build) String() string {
 	return b.Version + ", commit " + b.Commit
 }
 
+// Platform says in a line which octavo this is, for which system.
+func (m Info) Platform() string {
+	return fmt.Sprintf("octavo %s, %s, %s/%s", m.Version, m.Go, m.OS, m.Arch)
+}
+
 // Current describes this program and the machine that it runs on.
 func Current() Info {
 	m := Info{

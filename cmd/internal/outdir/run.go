@@ -15,6 +15,12 @@ import (
 	"github.com/octavo-fp8/octavo/internal/textout"
 )
 
+// File is a file of a run in memory.
+type File struct {
+	Name, What string // what it is, for people
+	Data       []byte
+}
+
 // Options say what a run may do with what is in its directory.
 type Options struct {
 	Overwrite bool     // the run that is there is replaced by the new one when that is complete
@@ -144,6 +150,19 @@ func (r *Run) Add(name string, write func(io.Writer) error) error {
 		return err
 	}
 	r.added(name)
+	return nil
+}
+
+// AddFiles is Add of files in memory.
+func (r *Run) AddFiles(files ...File) error {
+	for _, f := range files {
+		if err := r.Add(f.Name, func(w io.Writer) error {
+			_, err := w.Write(f.Data)
+			return err
+		}); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 

@@ -79,7 +79,7 @@ func both(a, b *tensor.Tensor) (any, []safetensors.Tensor, error) {
 	var arrays []safetensors.Tensor
 	for _, t := range []*tensor.Tensor{a, b} {
 		rows, cols := t.Grid()
-		arrays = append(arrays, array(t.Name, operands.DTypeOf(t.Format), t.Shape, t.Codes), floatArray(t.Name+"_scales", []int{rows, cols}, t.Scales))
+		arrays = append(arrays, safetensors.New(t.Name, operands.DTypeOf(t.Format), t.Shape, t.Codes), floatArray(t.Name+"_scales", []int{rows, cols}, t.Scales))
 	}
 	return map[string]any{"format": a.Format, "block": a.Block}, arrays, nil
 }

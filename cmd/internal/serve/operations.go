@@ -1,7 +1,6 @@
 package serve
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
@@ -231,7 +230,7 @@ func quantize(c *call) (any, []safetensors.Tensor, error) {
 	}
 	rows, cols := t.Grid()
 	arrays := []safetensors.Tensor{
-		codesArray("codes", t.Format, info.Shape, t.Codes), array("scales", tensorfile.ScaleTypeOf(t.ScaleFormat), []int{rows, cols}, scales),
+		codesArray("codes", t.Format, info.Shape, t.Codes), safetensors.New("scales", tensorfile.ScaleTypeOf(t.ScaleFormat), []int{rows, cols}, scales),
 	}
 	if !t.Outer.None() {
 		arrays = append(arrays, floatArray("outer", []int{len(t.Outer.Scales)}, t.Outer.Scales))
@@ -292,21 +291,12 @@ func codesArray(name string, f fp8.Format, shape []int, codes []byte) safetensor
 	if dtype.Size() != 1 {
 		dtype = safetensors.U8
 	}
-	return array(name, dtype, shape, codes)
-}
-
-// array returns an array of bytes.
-func array(name string, dtype safetensors.DType, shape []int, data []byte) safetensors.Tensor {
-	return safetensors.Tensor{Info: safetensors.Info{Name: name, DType: dtype, Shape: shape}, Data: data}
+	return safetensors.New(name, dtype, shape, codes)
 }
 
 // floatArray returns an array of float32.
 func floatArray(name string, shape []int, values []float32) safetensors.Tensor {
-	data := make([]byte, 0, 4*len(values))
-	for _, v := range values {
-		data = binary.LittleEndian.AppendUint32(data, math.Float32bits(v))
-	}
-	return array(name, safetensors.F32, shape, data)
+	return safetensors.New(name, safetensors.F32, shape, values)
 }
 
 // room returns an error unless an array of so many rows and columns of a size can be made.

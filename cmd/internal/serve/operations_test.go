@@ -101,9 +101,9 @@ func TestCheck(t *testing.T) {
 	c.refused(`check wants a tensor "c"`, "check", options(), arrays...)
 	c.refused(`takes no tensor "d"`, "check", options(), with(want, floatArray("d", []int{0}, nil))...)
 	c.refused(`tensor "c" of shape [35] is not C: want 5x7`, "check", options(), append(slices.Clone(arrays), floatArray("c", []int{35}, want))...)
-	c.refused(`the old C, is F16 and C is F32`, "check", options(), with(want, array("old", safetensors.F16, []int{5, 7}, make([]byte, 70)))...)
+	c.refused(`the old C, is F16 and C is F32`, "check", options(), with(want, safetensors.New("old", safetensors.F16, []int{5, 7}, make([]byte, 70)))...)
 	c.refused(`bias, is F32 of shape [2]`, "check", options(), with(want, floatArray("bias", []int{2}, []float32{1, 2}))...)
-	c.refused(`"c" is U16`, "check", options(), append(slices.Clone(arrays), array("c", safetensors.U16, []int{5, 7}, make([]byte, 70)))...)
+	c.refused(`"c" is U16`, "check", options(), append(slices.Clone(arrays), safetensors.New("c", safetensors.U16, []int{5, 7}, make([]byte, 70)))...)
 	c.refused(`check wants tensors "b" and "b_scales"`, "check", options(), arrays[:3]...)
 	arrays[1] = floatArray("a_scales", []int{1, 1}, []float32{float32(-2)})
 	c.refused(`"a"`, "check", options(), with(want)...)
@@ -152,7 +152,7 @@ func TestAudit(t *testing.T) {
 		o := map[string]any{"a_format": "E4M3", "b_format": "E4M3", "criteria": criteria, "type": "bfloat16", "model": model, "seed": 5, "wide": true}
 		oldBits := make([]byte, 70)
 		binary.LittleEndian.PutUint16(oldBits[8:], 0x4080)
-		r := c.get("audit", o, append(slices.Clone(arrays), floatArray("bias", []int{7}, bias), array("old", safetensors.BF16, []int{5, 7}, oldBits))...)
+		r := c.get("audit", o, append(slices.Clone(arrays), floatArray("bias", []int{7}, bias), safetensors.New("old", safetensors.BF16, []int{5, 7}, oldBits))...)
 		got, err := json.Marshal(r.Result["report"])
 		require.NoError(t, err)
 		require.JSONEq(t, string(text), string(got), model)
@@ -169,7 +169,7 @@ func TestAudit(t *testing.T) {
 	c.refused("unknown field", "audit", options("criteria", []map[string]any{{"tol": 1}}), arrays...)
 	c.refused("", "audit", options("criteria", []audit.Criterion{{Rtol: -1}}), arrays...)
 	empty := func(name string) []safetensors.Tensor {
-		return []safetensors.Tensor{array(name, safetensors.U8, []int{1 << 20, 0}, nil), array(name+"_scales", safetensors.F32, []int{1, 0}, nil)}
+		return []safetensors.Tensor{safetensors.New(name, safetensors.U8, []int{1 << 20, 0}, []byte(nil)), safetensors.New(name+"_scales", safetensors.F32, []int{1, 0}, []float32(nil))}
 	}
 	none := append(empty("a"), empty("b")...)
 	c.refused("an array of 1048576x1048576 elements does not fit in memory: it takes 4 TiB, and ", "audit", options("defaults", "allclose", "a_block", "tensor", "b_block", "tensor"), none...)
@@ -183,7 +183,7 @@ func TestTypes(t *testing.T) {
 	for _, dtype := range []safetensors.DType{safetensors.F32, safetensors.BF16, safetensors.F16} {
 		options["type"] = dtype
 		r := c.get("multiply", options, arrays...)
-		result := array("c", dtype, []int{3, 4}, r.bytes(t, "c"))
+		result := safetensors.New("c", dtype, []int{3, 4}, r.bytes(t, "c"))
 		require.Len(t, result.Data, 12*dtype.Size())
 		delete(options, "type")
 		require.Equal(t, true, c.get("check", options, append(slices.Clone(arrays), result)...).Result["pass"])
@@ -209,7 +209,7 @@ func TestEncodeDecode(t *testing.T) {
 		decoded := make([]float32, len(values))
 		fp8.Decode(decoded, want, f)
 		for _, dtype := range []safetensors.DType{info.DType, safetensors.U8} {
-			r = c.get("decode", map[string]any{"format": f}, array("codes", dtype, []int{2, 3}, want))
+			r = c.get("decode", map[string]any{"format": f}, safetensors.New("codes", dtype, []int{2, 3}, want))
 			require.Equal(t, fmt.Sprint(decoded), fmt.Sprint(r.floats(t, "values")))
 		}
 	}
@@ -217,15 +217,15 @@ func TestEncodeDecode(t *testing.T) {
 	for _, v := range values {
 		doubles = binary.LittleEndian.AppendUint64(doubles, uint64(0x3FF0000000000000)+uint64(v))
 	}
-	require.Equal(t, bytes.Repeat([]byte{0x38}, 6), c.get("encode", map[string]any{"format": "E4M3"}, array("values", safetensors.F64, []int{6}, doubles)).bytes(t, "codes"))
+	require.Equal(t, bytes.Repeat([]byte{0x38}, 6), c.get("encode", map[string]any{"format": "E4M3"}, safetensors.New("values", safetensors.F64, []int{6}, doubles)).bytes(t, "codes"))
 
 	c.refused("format is missing", "encode", nil, floatArray("values", []int{1}, values[:1]))
 	c.refused("E9M9", "encode", map[string]any{"format": "E9M9"}, floatArray("values", []int{1}, values[:1]))
-	c.refused("is U8: want floats", "encode", map[string]any{"format": "E4M3"}, array("values", safetensors.U8, []int{1}, []byte{1}))
+	c.refused("is U8: want floats", "encode", map[string]any{"format": "E4M3"}, safetensors.New("values", safetensors.U8, []int{1}, []byte{1}))
 	c.refused(`wants a tensor "values"`, "encode", map[string]any{"format": "E4M3"})
-	c.refused("format is missing", "decode", nil, array("codes", safetensors.U8, []int{1}, []byte{1}))
+	c.refused("format is missing", "decode", nil, safetensors.New("codes", safetensors.U8, []int{1}, []byte{1}))
 	c.refused("is F32: want codes", "decode", nil, floatArray("codes", []int{1}, values[:1]))
-	c.refused("is F8_E4M3 and not E5M2", "decode", map[string]any{"format": "E5M2"}, array("codes", safetensors.F8E4M3, []int{1}, []byte{1}))
+	c.refused("is F8_E4M3 and not E5M2", "decode", map[string]any{"format": "E5M2"}, safetensors.New("codes", safetensors.F8E4M3, []int{1}, []byte{1}))
 }
 
 func TestQuantize(t *testing.T) {
@@ -247,10 +247,10 @@ func TestQuantize(t *testing.T) {
 		require.Equal(t, []int{5, 10}, info.Shape)
 		require.Equal(t, p.E8M0(), info.DType == safetensors.F8E8M0)
 
-		scales := array("scales", info.DType, info.Shape, r.bytes(t, "scales"))
+		scales := safetensors.New("scales", info.DType, info.Shape, r.bytes(t, "scales"))
 		back := make([]float32, 1500)
 		tensor.Dequantize(back, want)
-		r = c.get("dequantize", map[string]any{"block": "1x32"}, array("codes", safetensors.F8E4M3, []int{5, 300}, want.Codes), scales)
+		r = c.get("dequantize", map[string]any{"block": "1x32"}, safetensors.New("codes", safetensors.F8E4M3, []int{5, 300}, want.Codes), scales)
 		require.Equal(t, back, r.floats(t, "values"))
 	}
 	x := floatArray("values", []int{5, 300}, values)
@@ -259,10 +259,10 @@ func TestQuantize(t *testing.T) {
 	c.refused("earlier steps", "quantize", map[string]any{"profile": "te-delayed"}, x)
 	c.refused("profile", "quantize", map[string]any{"profile": "mine"}, x)
 	c.refused("epsilon", "quantize", map[string]any{"profile": "deepseek", "epsilon": -1}, x)
-	codes, one := array("codes", safetensors.U8, []int{2, 3}, make([]byte, 6)), floatArray("scales", []int{}, []float32{1})
+	codes, one := safetensors.New("codes", safetensors.U8, []int{2, 3}, make([]byte, 6)), floatArray("scales", []int{}, []float32{1})
 	c.refused("add the option format, E4M3", "dequantize", nil, codes, one)
 	c.refused("with the option block", "dequantize", map[string]any{"format": "E4M3"}, codes, floatArray("scales", []int{5}, make([]float32, 5)))
-	c.refused(`wants tensors "codes" and "scales"`, "dequantize", nil, array("codes", safetensors.F8E4M3, []int{1}, []byte{1}))
+	c.refused(`wants tensors "codes" and "scales"`, "dequantize", nil, safetensors.New("codes", safetensors.F8E4M3, []int{1}, []byte{1}))
 }
 
 func TestOperands(t *testing.T) {

@@ -2,7 +2,6 @@ package serve
 
 import (
 	"bytes"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
@@ -190,7 +189,7 @@ func report(v *judge.Verdict, page bool) (any, []safetensors.Tensor, error) {
 	if err := v.WritePage(&html); err != nil {
 		return nil, nil, err
 	}
-	return result, []safetensors.Tensor{array("page", safetensors.U8, []int{html.Len()}, html.Bytes())}, nil
+	return result, []safetensors.Tensor{safetensors.New("page", safetensors.U8, []int{html.Len()}, html.Bytes())}, nil
 }
 
 func multiply(c *call) (any, []safetensors.Tensor, error) {
@@ -211,35 +210,22 @@ func multiply(c *call) (any, []safetensors.Tensor, error) {
 	if err := c.room(p.m, p.n, 4); err != nil {
 		return nil, nil, err
 	}
-	var data []byte
 	switch o.Type {
 	case "", safetensors.F32:
-		o.Type = safetensors.F32
-		data, err = multiplied(c, &p, o.Workers, o.Type, func(b []byte, x float32) []byte {
-			return binary.LittleEndian.AppendUint32(b, math.Float32bits(x))
-		})
+		return multiplied[float32](c, &p, o.Workers, safetensors.F32)
 	case safetensors.BF16:
-		data, err = multiplied(c, &p, o.Workers, o.Type, func(b []byte, x fp8.BFloat16) []byte {
-			return binary.LittleEndian.AppendUint16(b, uint16(x))
-		})
+		return multiplied[fp8.BFloat16](c, &p, o.Workers, o.Type)
 	case safetensors.F16:
-		data, err = multiplied(c, &p, o.Workers, o.Type, func(b []byte, x float16.Float16) []byte {
-			return binary.LittleEndian.AppendUint16(b, x.Bits())
-		})
-	default:
-		err = fmt.Errorf("type %q of C: want F32, BF16 or F16", o.Type)
+		return multiplied[float16.Float16](c, &p, o.Workers, o.Type)
 	}
-	if err != nil {
-		return nil, nil, err
-	}
-	return nothing, []safetensors.Tensor{array("c", o.Type, []int{p.m, p.n}, data)}, nil
+	return nil, nil, fmt.Errorf("type %q of C: want F32, BF16 or F16", o.Type)
 }
 
-// multiplied returns the bytes of what a kernel that keeps its claim computes.
-func multiplied[T gemm.Output](c *call, p *product, workers int, dtype safetensors.DType, appendTo func([]byte, T) []byte) ([]byte, error) {
+// multiplied answers with what a kernel that keeps its claim computes.
+func multiplied[T output](c *call, p *product, workers int, dtype safetensors.DType) (any, []safetensors.Tensor, error) {
 	result, err := oldOf[T](c, p, dtype)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	o := oracle.Options{Bias: p.bias, Accumulate: result != nil, Workers: workers, Progress: c}
 	if result == nil {
@@ -254,11 +240,13 @@ func multiplied[T gemm.Output](c *call, p *product, workers int, dtype safetenso
 		err = oracle.Predict(c.ctx, result, nil, p.a, p.b, p.claim.Kernel, o)
 	}
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	data := make([]byte, 0, len(result)*dtype.Size())
-	for _, x := range result {
-		data = appendTo(data, x)
-	}
-	return data, nil
+	return nothing, []safetensors.Tensor{safetensors.New("c", dtype, []int{p.m, p.n}, result)}, nil
+}
+
+// output is a type of C, with the bits that a file has.
+type output interface {
+	gemm.Output
+	safetensors.Element
 }

@@ -127,7 +127,7 @@ func (r reply) bytes(t *testing.T, name string) []byte {
 // operand returns the arrays of an operand.
 func operand(t *tensor.Tensor) []safetensors.Tensor {
 	rows, cols := t.Grid()
-	return []safetensors.Tensor{array(t.Name, safetensors.U8, t.Shape, t.Codes), floatArray(t.Name+"_scales", []int{rows, cols}, t.Scales)}
+	return []safetensors.Tensor{safetensors.New(t.Name, safetensors.U8, t.Shape, t.Codes), floatArray(t.Name+"_scales", []int{rows, cols}, t.Scales)}
 }
 
 // product returns the arrays of a product and its exact C.
@@ -339,7 +339,7 @@ func FuzzAnswer(f *testing.F) {
 	ask("multiply", formats, both...)
 	ask("audit", map[string]any{"a_format": "E4M3", "b_format": "E4M3", "alone": true, "defaults": "allclose"}, both...)
 	ask("encode", map[string]any{"format": "E4M3"}, floatArray("values", []int{1}, []float32{1}))
-	ask("decode", nil, array("codes", safetensors.F8E5M2, []int{1}, []byte{1}))
+	ask("decode", nil, safetensors.New("codes", safetensors.F8E5M2, []int{1}, []byte{1}))
 	ask("quantize", map[string]any{"profile": "mx-floor", "block": "1x32"}, floatArray("values", []int{1, 2}, []float32{1, 2}))
 	ask("operands", map[string]any{"m": 2, "n": 2, "k": 8, "block": "1x4"})
 	ask("cancelling", map[string]any{"m": 2, "n": 2, "k": 8})

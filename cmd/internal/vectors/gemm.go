@@ -114,17 +114,6 @@ func results[T result](ctx context.Context, g *multiplier, p product, c *product
 	return nil
 }
 
-// typeOf is how a file spells T.
-func typeOf[T result]() string {
-	switch any(*new(T)).(type) {
-	case fp8.BFloat16:
-		return "BF16"
-	case float16.Float16:
-		return "F16"
-	}
-	return "F32"
-}
-
 func narrowed[T result](x []float32) []T {
 	y := make([]T, len(x))
 	for i, v := range x {

@@ -2,8 +2,6 @@ package vectors
 
 import (
 	"cmp"
-	"encoding/binary"
-	"math"
 	"slices"
 
 	"github.com/x448/float16"
@@ -22,7 +20,7 @@ type tensors struct {
 }
 
 func (ts *tensors) add(name string, dtype safetensors.DType, shape []int, data []byte) string {
-	ts.all = append(ts.all, safetensors.Tensor{Info: safetensors.Info{Name: name, DType: dtype, Shape: shape}, Data: data})
+	ts.all = append(ts.all, safetensors.New(name, dtype, shape, data))
 	return name
 }
 
@@ -33,7 +31,7 @@ func (ts *tensors) codes(name string, f fp8.Format, shape []int, codes []byte) s
 	if dtype.Bits() != 8 {
 		dtype = safetensors.U8
 	}
-	return ts.add(name, dtype, shape, slices.Clone(codes))
+	return ts.add(name, dtype, shape, codes)
 }
 
 // number is a type of values.
@@ -46,32 +44,21 @@ func numbers[T number](ts *tensors, name string, values []T, shape ...int) strin
 	if shape == nil {
 		shape = []int{len(values)}
 	}
-	var dtype safetensors.DType
-	var data []byte
-	le := binary.LittleEndian
-	switch values := any(values).(type) {
-	case []float32:
-		dtype = safetensors.F32
-		for _, x := range values {
-			data = le.AppendUint32(data, math.Float32bits(x))
-		}
-	case []float64:
-		dtype = safetensors.F64
-		for _, x := range values {
-			data = le.AppendUint64(data, math.Float64bits(x))
-		}
-	case []float16.Float16:
-		dtype = safetensors.F16
-		for _, x := range values {
-			data = le.AppendUint16(data, x.Bits())
-		}
-	case []fp8.BFloat16:
-		dtype = safetensors.BF16
-		for _, x := range values {
-			data = le.AppendUint16(data, uint16(x))
-		}
+	ts.all = append(ts.all, safetensors.New(name, typeOf[T](), shape, values))
+	return name
+}
+
+// typeOf is how a file spells T.
+func typeOf[T number]() safetensors.DType {
+	switch any(*new(T)).(type) {
+	case float64:
+		return safetensors.F64
+	case fp8.BFloat16:
+		return safetensors.BF16
+	case float16.Float16:
+		return safetensors.F16
 	}
-	return ts.add(name, dtype, shape, data)
+	return safetensors.F32
 }
 
 // operand names the tensors of codes and scales of a quantized one.

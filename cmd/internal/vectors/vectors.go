@@ -9,14 +9,9 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/octavo-fp8/octavo/cmd/internal/outdir"
 	"github.com/octavo-fp8/octavo/progress"
 )
-
-// File is a file of a set, in memory.
-type File struct {
-	Name string
-	Data []byte
-}
 
 //go:embed README.md
 var readme []byte
@@ -36,7 +31,7 @@ var sections = []section{
 
 // Make returns all files of a set, in a second or so. The reporter, which may be nil,
 // hears which section is made.
-func Make(ctx context.Context, seed uint64, reporter progress.Reporter) (files []File, err error) {
+func Make(ctx context.Context, seed uint64, reporter progress.Reporter) (files []outdir.File, err error) {
 	for i, s := range sections {
 		if reporter != nil {
 			reporter.Progress(s.name, int64(i), int64(len(sections)))
@@ -53,14 +48,14 @@ func Make(ctx context.Context, seed uint64, reporter progress.Reporter) (files [
 		if err != nil {
 			return nil, fmt.Errorf("vectors: %s: %w", s.name, err)
 		}
-		files = append(files, File{s.name + ".safetensors", data}, File{s.name + ".json", append(text, '\n')})
+		files = append(files, outdir.File{Name: s.name + ".safetensors", Data: data}, outdir.File{Name: s.name + ".json", Data: append(text, '\n')})
 	}
-	files = append(files, File{readmeName, readme})
-	return append(files, File{sumsName, sums(files)}), nil
+	files = append(files, outdir.File{Name: readmeName, Data: readme})
+	return append(files, outdir.File{Name: sumsName, Data: sums(files)}), nil
 }
 
 // sums is what sha256sum -c reads.
-func sums(files []File) (text []byte) {
+func sums(files []outdir.File) (text []byte) {
 	for _, f := range files {
 		text = fmt.Appendf(text, "%x  %s\n", sha256.Sum256(f.Data), f.Name)
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/octavo-fp8/octavo/cmd/internal/outdir"
 	"github.com/octavo-fp8/octavo/internal/cpu"
 	"github.com/octavo-fp8/octavo/safetensors"
 )
@@ -143,5 +144,5 @@ func TestNothingPrivate(t *testing.T) {
 }
 
 func TestSums(t *testing.T) {
-	require.Equal(t, "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855  empty\n", string(sums([]File{{"empty", nil}})))
+	require.Equal(t, "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855  empty\n", string(sums([]outdir.File{{Name: "empty"}})))
 }

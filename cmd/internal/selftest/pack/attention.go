@@ -2,7 +2,6 @@ package pack
 
 import (
 	"context"
-	"encoding/binary"
 	"fmt"
 
 	"github.com/octavo-fp8/octavo/attention"
@@ -124,7 +123,7 @@ func (a attend) operator() operator {
 		if s.GPU {
 			j.kind, j.with = "attention", map[string]any{"causal": a.causal}
 			for i, x := range [][]fp8.BFloat16{p.Q.BFloat16, p.K.BFloat16, p.V.BFloat16} {
-				j.files = append(j.files, bfloat16s("qkv"[i:i+1], x, a.heads, queries, headDim))
+				j.files = append(j.files, safetensors.New("qkv"[i:i+1], safetensors.BF16, []int{a.heads, queries, headDim}, x))
 			}
 		}
 		return j
@@ -159,12 +158,4 @@ func (a attend) operand(name string, x []float32, heads, tokens int) attention.O
 		t.Codes[i] = code
 	}
 	return attention.Operand{Codes: t}
-}
-
-func bfloat16s(name string, x []fp8.BFloat16, shape ...int) safetensors.Tensor {
-	t := safetensors.Tensor{Info: safetensors.Info{Name: name, DType: safetensors.BF16, Shape: shape}}
-	for _, v := range x {
-		t.Data = binary.LittleEndian.AppendUint16(t.Data, uint16(v))
-	}
-	return t
 }

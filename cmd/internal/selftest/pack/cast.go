@@ -188,10 +188,9 @@ func castOf(f fp8.Format, by []fp8.Policy, count int) operator {
 		}}
 		if s.GPU {
 			j.kind, j.with = "cast", map[string]any{"format": name(f)}
-			j.files = []safetensors.Tensor{float32s("x", x, rows, cols), {
-				Info: safetensors.Info{Name: "codes", DType: safetensors.U8, Shape: []int{rows, cols}},
-				Data: under,
-			}}
+			j.files = []safetensors.Tensor{
+				float32s("x", x, rows, cols), safetensors.New("codes", safetensors.U8, []int{rows, cols}, under),
+			}
 		}
 		return j
 	}}

@@ -4,12 +4,11 @@ import (
 	"cmp"
 	"context"
 	_ "embed"
-	"encoding/binary"
 	"encoding/json"
 	"fmt"
-	"math"
 	"slices"
 
+	"github.com/octavo-fp8/octavo/cmd/internal/outdir"
 	"github.com/octavo-fp8/octavo/internal/parallel"
 	"github.com/octavo-fp8/octavo/progress"
 	"github.com/octavo-fp8/octavo/safetensors"
@@ -25,12 +24,6 @@ const (
 
 //go:embed selftest_torch.py
 var script []byte
-
-// File is a file of the pack for PyTorch.
-type File struct {
-	Name string
-	Data []byte
-}
 
 // expected is the JSON that says what the operators are and what is right.
 type expected struct {
@@ -61,7 +54,7 @@ type torchResult struct {
 }
 
 // Files makes the pack for PyTorch: operands and what is right, both of a seed.
-func Files(ctx context.Context, seed uint64, p progress.Reporter) ([]File, error) {
+func Files(ctx context.Context, seed uint64, p progress.Reporter) ([]outdir.File, error) {
 	e := expected{Form: Form, Version: Version, Size: fileSize.Name, Seed: seed}
 	var all []safetensors.Tensor
 	operators, longest := operatorsOf(fileSize), 0
@@ -89,11 +82,7 @@ func Files(ctx context.Context, seed uint64, p progress.Reporter) ([]File, error
 			p.Progress("selftest", int64(i+1), int64(len(operators)))
 		}
 	}
-	w := safetensors.Tensor{Info: safetensors.Info{Name: "weights", DType: safetensors.I64, Shape: []int{longest}}}
-	for _, x := range weights(longest) {
-		w.Data = binary.LittleEndian.AppendUint64(w.Data, x)
-	}
-	all = append(all, w)
+	all = append(all, safetensors.New("weights", safetensors.I64, []int{longest}, weights(longest)))
 	// Larger elements first, so that all lie at multiples of their size.
 	slices.SortStableFunc(all, func(a, b safetensors.Tensor) int {
 		return cmp.Compare(b.DType.Size(), a.DType.Size())
@@ -106,7 +95,9 @@ func Files(ctx context.Context, seed uint64, p progress.Reporter) ([]File, error
 	if err != nil {
 		return nil, err
 	}
-	return []File{{OperandsFile, operands}, {ExpectedFile, append(text, '\n')}, {ScriptFile, script}}, nil
+	return []outdir.File{
+		{Name: OperandsFile, Data: operands}, {Name: ExpectedFile, Data: append(text, '\n')}, {Name: ScriptFile, Data: script},
+	}, nil
 }
 
 // FileNames are those of Files.
@@ -114,8 +105,7 @@ func FileNames() []string { return []string{OperandsFile, ExpectedFile, ScriptFi
 
 // file returns the right elements in 32 bits, or in 64 where one needs them.
 func (r *result) file(name string) safetensors.Tensor {
-	t := safetensors.Tensor{Info: safetensors.Info{Name: name, DType: safetensors.I32, Shape: []int{r.rows, r.cols}}}
-	all := make([]int64, r.rows*r.cols)
+	shape, all := []int{r.rows, r.cols}, make([]int64, r.rows*r.cols)
 	parallel.For(r.rows, 1, 0, func(lo, hi int) {
 		for i := lo; i < hi; i++ {
 			for j := range r.cols {
@@ -123,17 +113,13 @@ func (r *result) file(name string) safetensors.Tensor {
 			}
 		}
 	})
-	if slices.ContainsFunc(all, func(x int64) bool { return int64(int32(x)) != x }) {
-		t.DType = safetensors.I64
-	}
-	for _, x := range all {
-		if t.DType == safetensors.I64 {
-			t.Data = binary.LittleEndian.AppendUint64(t.Data, uint64(x))
-		} else {
-			t.Data = binary.LittleEndian.AppendUint32(t.Data, uint32(x))
+	short := make([]int32, len(all))
+	for i, x := range all {
+		if short[i] = int32(x); int64(short[i]) != x {
+			return safetensors.New(name, safetensors.I64, shape, all)
 		}
 	}
-	return t
+	return safetensors.New(name, safetensors.I32, shape, short)
 }
 
 // setProduct says what files have of a product.
@@ -153,15 +139,11 @@ func (j *job) setProduct(p product, a, b *tensor.Tensor) {
 func codesAndScales(name string, t *tensor.Tensor) []safetensors.Tensor {
 	rows, cols := t.Grid()
 	return []safetensors.Tensor{
-		{Info: safetensors.Info{Name: name, DType: safetensors.U8, Shape: t.Shape}, Data: t.Codes},
+		safetensors.New(name, safetensors.U8, t.Shape, t.Codes),
 		float32s(name+"_scales", t.Scales, rows, cols),
 	}
 }
 
 func float32s(name string, x []float32, shape ...int) safetensors.Tensor {
-	t := safetensors.Tensor{Info: safetensors.Info{Name: name, DType: safetensors.F32, Shape: shape}}
-	for _, v := range x {
-		t.Data = binary.LittleEndian.AppendUint32(t.Data, math.Float32bits(v))
-	}
-	return t
+	return safetensors.New(name, safetensors.F32, shape, x)
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/octavo-fp8/octavo/cmd/internal/outdir"
 	"github.com/octavo-fp8/octavo/internal/testutil"
 	"github.com/octavo-fp8/octavo/safetensors"
 )
@@ -81,7 +82,7 @@ func TestTorch(t *testing.T) {
 }
 
 // operandsOf returns the file of operands and where in it the data of a tensor begins.
-func operandsOf(t *testing.T, files []File) (begin func(name string) int64, data []byte) {
+func operandsOf(t *testing.T, files []outdir.File) (begin func(name string) int64, data []byte) {
 	t.Helper()
 	data = files[0].Data
 	f, err := safetensors.NewReader(bytes.NewReader(data), int64(len(data)))
