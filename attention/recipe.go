@@ -31,9 +31,6 @@ var granularities = enum.Enum[Granularity]{
 // String returns the text of g, such as "token".
 func (g Granularity) String() string { return granularities.String(g) }
 
-// ParseGranularity returns the granularity of the given text, in any case.
-func ParseGranularity(text string) (Granularity, error) { return granularities.Parse(text) }
-
 // MarshalText implements [encoding.TextMarshaler].
 func (g Granularity) MarshalText() ([]byte, error) { return granularities.MarshalText(g) }
 

@@ -49,9 +49,6 @@ var records = enum.Enum[Record]{
 // String returns the text of r, such as "flashmla-v3.2".
 func (r Record) String() string { return records.String(r) }
 
-// ParseRecord returns the record of the given name, in any case.
-func ParseRecord(name string) (Record, error) { return records.Parse(name) }
-
 // MarshalText implements [encoding.TextMarshaler].
 func (r Record) MarshalText() ([]byte, error) { return records.MarshalText(r) }
 

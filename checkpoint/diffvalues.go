@@ -7,6 +7,7 @@ import (
 	"github.com/x448/float16"
 
 	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/internal/number"
 	"github.com/octavo-fp8/octavo/safetensors"
 	"github.com/octavo-fp8/octavo/tensor"
 )
@@ -176,7 +177,7 @@ func tallyOf[T float32 | float64](p *pair, a, b []T, first int64) tally {
 				t.zeroSigns++
 			}
 			continue
-		case d-d == 0:
+		case number.IsFinite(d):
 			t.Signal += float64(u * u)
 			t.Squared += float64(d * d)
 			if d = math.Abs(d); d > t.Largest {

@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"github.com/octavo-fp8/octavo/gemm"
+	"github.com/octavo-fp8/octavo/internal/number"
 	"github.com/octavo-fp8/octavo/tensor"
 )
 
@@ -64,7 +65,7 @@ func newEnding[T gemm.Output](c []T, at, j int, o *Options) (e ending) {
 		e.bias = o.Bias[j]
 	}
 	if o.Accumulate {
-		e.old = widen(c[at])
+		e.old = number.Float32(c[at])
 	}
 	return e
 }
@@ -90,7 +91,7 @@ func (s *strips) exactBits(i, j int, e ending, l layout) uint64 {
 }
 
 // total adds all of element (i, j), which is finite, whatever it is.
-func (s *strips) total(i, j int, e ending) number {
+func (s *strips) total(i, j int, e ending) unrounded {
 	var sum, addends accumulator
 	s.accumulate(&sum, i, j)
 	if s.p.outers.none {

@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/internal/number"
 	"github.com/octavo-fp8/octavo/tensor"
 )
 
@@ -22,7 +23,7 @@ func makeIntegerTables() [][256]int64 {
 	tables := make([][256]int64, len(fp8.Formats()))
 	for _, f := range fp8.Formats() {
 		for c := range 256 {
-			if v := float64(f.Float32(byte(c))); !math.IsNaN(v) && !math.IsInf(v, 0) {
+			if v := float64(f.Float32(byte(c))); number.IsFinite(v) {
 				tables[f][c] = int64(math.Ldexp(v, -unit(f)))
 			}
 		}

@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"github.com/octavo-fp8/octavo/gemm"
+	"github.com/octavo-fp8/octavo/internal/number"
 	"github.com/octavo-fp8/octavo/internal/sentinel"
 	"github.com/octavo-fp8/octavo/tensor"
 )
@@ -69,11 +70,11 @@ func storePrediction[T gemm.Output](c []T, bound []float64, at, j int, total run
 		total.add(o.Bias[j])
 	}
 	if o.Accumulate {
-		total.add(widen(c[at]))
+		total.add(number.Float32(c[at]))
 	}
 	c[at] = finish[T](m, total)
 	if bound != nil {
-		bound[at] = total.bound(layoutOf[T](), widen(c[at]), 8*g.k+64)
+		bound[at] = total.bound(layoutOf[T](), number.Float32(c[at]), 8*g.k+64)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/internal/number"
 	"github.com/octavo-fp8/octavo/internal/sentinel"
 	"github.com/octavo-fp8/octavo/tensor"
 )
@@ -182,7 +183,7 @@ func (h *blockHistory) update(largest float32, by AmaxAlgorithm) {
 			amax = fmax(amax, a)
 		}
 	}
-	if amax > 0 && isFinite(amax) {
+	if amax > 0 && number.IsFinite(amax) {
 		h.scale = min(max(largest/amax, math.SmallestNonzeroFloat32), math.MaxFloat32)
 	}
 	if past := h.amax[1:]; len(past) > 0 {

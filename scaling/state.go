@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/internal/number"
 	"github.com/octavo-fp8/octavo/internal/sentinel"
 	"github.com/octavo-fp8/octavo/tensor"
 )
@@ -109,7 +110,7 @@ func (s HistoryState) check(name string) error {
 		if len(s.Blocks) > 1 {
 			at = fmt.Sprintf(" block (%d, %d):", i/s.Grid[1], i%s.Grid[1])
 		}
-		if !(b.Scale > 0) || !isFinite(float32(b.Scale)) {
+		if !(b.Scale > 0) || !number.IsFinite(float32(b.Scale)) {
 			return sentinel.Errorf(ErrState, "scaling: state of %q:%s scale %v: want a finite number above 0", name, at, b.Scale)
 		}
 		for i, a := range append([]Float{b.Current}, b.Past...) {

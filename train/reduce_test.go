@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/internal/number"
 	"github.com/octavo-fp8/octavo/nn"
 	"github.com/octavo-fp8/octavo/optim"
 	"github.com/octavo-fp8/octavo/telemetry"
@@ -200,7 +201,7 @@ func TestMeanHidesNothing(t *testing.T) {
 			mean := make([]float32, 2)
 			got := (&Reducer{FP8: eight, Division: DividePre}).Mean(0, mean, [][]float32{{1, 1}, {1, bad}, {1, 1}})
 			require.InDelta(t, 1, mean[0], 1e-6)
-			require.False(t, isFinite(float64(mean[1])))
+			require.False(t, number.IsFinite(float64(mean[1])))
 			require.EqualValues(t, 1, got.Encode.NonFinite())
 		}
 	}

@@ -80,6 +80,7 @@ var less = map[string][]string{
 var internals = map[string][]string{
 	"internal/meter":              {"progress"},
 	"internal/random":             {"fp8"},
+	"internal/number":             {"fp8"},
 	"internal/rounding":           {"fp8"},
 	"internal/softmax":            {"fp8"},
 	"internal/halves":             {"fp8"},
