@@ -43,12 +43,8 @@ var pFormats = enum.Enum[PFormat]{
 }
 
 // String returns the text of f, such as "e4m3".
-func (f PFormat) String() string { return pFormats.String(f) }
-
-// MarshalText implements [encoding.TextMarshaler].
-func (f PFormat) MarshalText() ([]byte, error) { return pFormats.MarshalText(f) }
-
-// UnmarshalText implements [encoding.TextUnmarshaler].
+func (f PFormat) String() string                   { return pFormats.String(f) }
+func (f PFormat) MarshalText() ([]byte, error)     { return pFormats.MarshalText(f) }
 func (f *PFormat) UnmarshalText(text []byte) error { return pFormats.UnmarshalText(f, text) }
 
 // Offset is the exponent of the power of two that P is multiplied by.

@@ -48,12 +48,8 @@ const (
 var e8m0Roundings = enum.Enum[E8M0Rounding]{Type: "E8M0Rounding", What: "rounding to E8M0", Names: []string{"down", "up", "nearest"}, Err: ErrPolicy, Prefix: "fp8"}
 
 // String returns the text of r, such as "down".
-func (r E8M0Rounding) String() string { return e8m0Roundings.String(r) }
-
-// MarshalText implements [encoding.TextMarshaler].
-func (r E8M0Rounding) MarshalText() ([]byte, error) { return e8m0Roundings.MarshalText(r) }
-
-// UnmarshalText implements [encoding.TextUnmarshaler].
+func (r E8M0Rounding) String() string                   { return e8m0Roundings.String(r) }
+func (r E8M0Rounding) MarshalText() ([]byte, error)     { return e8m0Roundings.MarshalText(r) }
 func (r *E8M0Rounding) UnmarshalText(text []byte) error { return e8m0Roundings.UnmarshalText(r, text) }
 
 // Encode returns |x| rounded to a power of two from 2^-127 on: below that, and of zero, it

@@ -107,12 +107,8 @@ func OperatorClasses() []OperatorClass {
 }
 
 // String returns the text of c, such as "softmax".
-func (c OperatorClass) String() string { return operatorClasses.String(c) }
-
-// MarshalText implements [encoding.TextMarshaler].
+func (c OperatorClass) String() string               { return operatorClasses.String(c) }
 func (c OperatorClass) MarshalText() ([]byte, error) { return operatorClasses.MarshalText(c) }
-
-// UnmarshalText implements [encoding.TextUnmarshaler].
 func (c *OperatorClass) UnmarshalText(text []byte) error {
 	return operatorClasses.UnmarshalText(c, text)
 }

@@ -65,12 +65,8 @@ const (
 var validities = enum.Enum[Validity]{Type: "Validity", What: "validity", Names: []string{"finite", "not-negative", "positive"}, Err: ErrOption}
 
 // String returns the name, such as "not-negative".
-func (v Validity) String() string { return validities.String(v) }
-
-// MarshalText implements [encoding.TextMarshaler].
-func (v Validity) MarshalText() ([]byte, error) { return validities.MarshalText(v) }
-
-// UnmarshalText implements [encoding.TextUnmarshaler].
+func (v Validity) String() string                   { return validities.String(v) }
+func (v Validity) MarshalText() ([]byte, error)     { return validities.MarshalText(v) }
 func (v *Validity) UnmarshalText(text []byte) error { return validities.UnmarshalText(v, text) }
 
 // State returns what o remembers besides its moments.

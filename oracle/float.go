@@ -29,12 +29,8 @@ var floats = enum.Enum[Float]{Type: "Float", What: "format of floats", Prefix: "
 func ParseFloat(name string) (Float, error) { return floats.Parse(name) }
 
 // String returns the name, such as "bf16".
-func (f Float) String() string { return floats.String(f) }
-
-// MarshalText returns the name, and an error for an unknown format.
-func (f Float) MarshalText() ([]byte, error) { return floats.MarshalText(f) }
-
-// UnmarshalText takes a name in any case.
+func (f Float) String() string                   { return floats.String(f) }
+func (f Float) MarshalText() ([]byte, error)     { return floats.MarshalText(f) }
 func (f *Float) UnmarshalText(text []byte) error { return floats.UnmarshalText(f, text) }
 
 // number is the format's place in the table of all formats.

@@ -13,12 +13,8 @@ var roundings = enum.Enum[Rounding]{Type: "Rounding", What: "rounding", Prefix: 
 	Names: []string{"none seen", "toward zero", "nearest even", "nearest away", "down", "up", "toward zero or nearest even", "other"}}
 
 // String returns the name, such as "toward zero".
-func (r Rounding) String() string { return roundings.String(r) }
-
-// MarshalText returns the name.
-func (r Rounding) MarshalText() ([]byte, error) { return roundings.MarshalText(r) }
-
-// UnmarshalText takes the name, in any case.
+func (r Rounding) String() string                   { return roundings.String(r) }
+func (r Rounding) MarshalText() ([]byte, error)     { return roundings.MarshalText(r) }
 func (r *Rounding) UnmarshalText(text []byte) error { return roundings.UnmarshalText(r, text) }
 
 // Measured is what the answers say without any model.
