@@ -368,13 +368,9 @@ func (a *MLA) rotateQueries(q []float32, sign float32) {
 // Backward takes the gradient dy of what the last Forward wrote. It writes that of x
 // to dx, which must not overlap dy, and adds those of the parameters to their Grad.
 func (a *MLA) Backward(ctx context.Context, dx, dy []float32) error {
-	if !a.ready {
-		return noForward(a.layer)
-	}
 	rows, c := a.batch*a.seq, a.config
-	if len(dx) != rows*c.Dim || len(dy) != len(dx) {
-		return inputError("%s: gradients of %d input and %d output elements are not the %d rows of Forward",
-			a.layer, len(dx), len(dy), rows)
+	if err := checkGradients(a.ready, a.layer, dx, dy, rows, c.Dim); err != nil {
+		return err
 	}
 	a.ready = false
 	if err := a.restore(ctx, false); err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/octavo-fp8/octavo/tensor"
 )
 
-// AmaxesVersion is the version of [Amaxes] that this package writes and reads.
-const AmaxesVersion = 1
+// amaxesVersion is the version of [Amaxes] that this package writes and reads.
+const amaxesVersion = 1
 
 // Amaxes are the maxima of the step that has not ended: all that data-parallel
 // workers have to tell each other in a step, and with histories of the default length
@@ -39,7 +39,7 @@ type HistoryAmaxes struct {
 
 // Amaxes returns a copy of what was observed since the last [Histories.Update].
 func (hs *Histories) Amaxes() Amaxes {
-	a := Amaxes{Version: AmaxesVersion, Step: hs.step, Histories: make(map[string]HistoryAmaxes)}
+	a := Amaxes{Version: amaxesVersion, Step: hs.step, Histories: make(map[string]HistoryAmaxes)}
 	for name, h := range hs.named {
 		amax := make([]Float, len(h.blocks))
 		for i, b := range h.blocks {
@@ -127,8 +127,8 @@ func (a Amaxes) names() []string { return slices.Sorted(maps.Keys(a.Histories)) 
 // Check returns an error, [ErrVersion] or [ErrState], that names the first value, by
 // tensor in alphabetical order, that no history can have observed.
 func (a Amaxes) Check() error {
-	if a.Version != AmaxesVersion {
-		return sentinel.Errorf(ErrVersion, "scaling: amaxes of version %d: this package reads version %d", a.Version, AmaxesVersion)
+	if a.Version != amaxesVersion {
+		return sentinel.Errorf(ErrVersion, "scaling: amaxes of version %d: this package reads version %d", a.Version, amaxesVersion)
 	}
 	if a.Step < 0 {
 		return sentinel.Errorf(ErrState, "scaling: amaxes of step %d", a.Step)
@@ -158,7 +158,7 @@ func (a Amaxes) Check() error {
 // It returns an error if one does not pass [Amaxes.Check], and [ErrHistory] if they
 // are of different steps or have a history in different formats, blocks or grids.
 func MergeAmaxes(all ...Amaxes) (Amaxes, error) {
-	merged := Amaxes{Version: AmaxesVersion, Histories: make(map[string]HistoryAmaxes)}
+	merged := Amaxes{Version: amaxesVersion, Histories: make(map[string]HistoryAmaxes)}
 	for i, a := range all {
 		if err := a.Check(); err != nil {
 			return Amaxes{}, fmt.Errorf("worker %d: %w", i, err)
@@ -228,7 +228,7 @@ const canonicalNaN = 0x7FC00000
 func (a *Amaxes) UnmarshalBinary(data []byte) error {
 	r := reader{data: data}
 	read := Amaxes{Version: r.number(), Histories: make(map[string]HistoryAmaxes)}
-	if !r.failed && read.Version != AmaxesVersion {
+	if !r.failed && read.Version != amaxesVersion {
 		return read.Check()
 	}
 	read.Step = int64(r.number())
