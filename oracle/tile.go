@@ -5,10 +5,9 @@ import (
 	"math"
 	"math/bits"
 	"slices"
-	"sync"
 
 	"github.com/octavo-fp8/octavo/internal/meter"
-	"github.com/octavo-fp8/octavo/internal/parallel"
+	"github.com/octavo-fp8/octavo/internal/workpool"
 )
 
 // grid is the shape of a result, of whose elements each sums k products.
@@ -106,9 +105,7 @@ func (w *tileWorker) run(ctx context.Context, op string, o *Options, tiles, elem
 	if float64(elements)*float64(max(w.k, 1)) < forkProducts {
 		workers = 1
 	}
-	var queue parallel.Queue
-	queue.Run(tiles, workers, w)
-	return w.err
+	return workpool.Each(tiles, workers, w.tile)
 }
 
 // tileWorker is what the goroutines of a result share.
@@ -119,34 +116,20 @@ type tileWorker struct {
 	every   int64
 	work    func(t *tile) error
 	meter   meter.Meter
-
-	mu  sync.Mutex
-	err error
 }
 
-// Work computes tiles until there are none left or the context has ended.
-func (w *tileWorker) Work(q *parallel.Queue) {
-	t := tile{meter: &w.meter, every: w.every}
-	for number, ok := q.Next(); ok; number, ok = q.Next() {
-		if w.parts == nil {
-			t.i0, t.j0 = number/w.columns*tileRows, number%w.columns*tileCols
-		} else {
-			t.some = w.parts[number]
-			t.i0, t.j0 = t.some[0].i/tileRows*tileRows, t.some[0].j/tileCols*tileCols
-		}
-		t.i1, t.j1 = min(t.i0+tileRows, w.m), min(t.j0+tileCols, w.n)
-		if err := w.work(&t); err != nil {
-			w.fail(err)
-			return
-		}
+// tile computes a tile, unless the context has ended.
+func (w *tileWorker) tile(t *tile, number int) error {
+	t.meter, t.every = &w.meter, w.every
+	if w.parts == nil {
+		t.i0, t.j0 = number/w.columns*tileRows, number%w.columns*tileCols
+	} else {
+		t.some = w.parts[number]
+		t.i0, t.j0 = t.some[0].i/tileRows*tileRows, t.some[0].j/tileCols*tileCols
 	}
-	if err := t.report(); err != nil {
-		w.fail(err)
+	t.i1, t.j1 = min(t.i0+tileRows, w.m), min(t.j0+tileCols, w.n)
+	if err := w.work(t); err != nil {
+		return err
 	}
-}
-
-func (w *tileWorker) fail(err error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.err = err
+	return t.report()
 }
