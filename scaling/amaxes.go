@@ -1,14 +1,13 @@
 package scaling
 
 import (
-	"encoding/binary"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/internal/sentinel"
+	"github.com/octavo-fp8/octavo/internal/varint"
 	"github.com/octavo-fp8/octavo/tensor"
 )
 
@@ -197,104 +196,48 @@ func (a Amaxes) MarshalBinary() ([]byte, error) {
 	if err := a.Check(); err != nil {
 		return nil, err
 	}
-	var data []byte
-	number := func(n int) { data = binary.AppendUvarint(data, uint64(n)) }
-	text := func(s string) { number(len(s)); data = append(data, s...) }
-	number(a.Version)
-	number(int(a.Step))
-	number(len(a.Histories))
+	data := varint.Append(varint.Append(varint.Append(nil, a.Version), a.Step), len(a.Histories))
 	for _, name := range a.names() {
 		h := a.Histories[name]
-		text(name)
-		text(h.Format.String())
+		data = varint.AppendPart(varint.AppendPart(data, name), h.Format.String())
 		for _, n := range [...]int{h.Block.Rows, h.Block.Cols, h.Grid[0], h.Grid[1]} {
-			number(n)
+			data = varint.Append(data, n)
 		}
-		for _, x := range h.Amax {
-			bits := math.Float32bits(float32(x))
-			if x != x {
-				bits = canonicalNaN
-			}
-			data = binary.LittleEndian.AppendUint32(data, bits)
-		}
+		data = varint.AppendFloats(data, h.Amax)
 	}
 	return data, nil
 }
 
-const canonicalNaN = 0x7FC00000
-
 // UnmarshalBinary implements [encoding.BinaryUnmarshaler]. It returns [ErrVersion]
 // or [ErrState], and leaves a as it is, if the data cannot be right.
 func (a *Amaxes) UnmarshalBinary(data []byte) error {
-	r := reader{data: data}
-	read := Amaxes{Version: r.number(), Histories: make(map[string]HistoryAmaxes)}
-	if !r.failed && read.Version != amaxesVersion {
+	r := varint.Reader{Data: data}
+	read := Amaxes{Version: r.Int(), Histories: make(map[string]HistoryAmaxes)}
+	if !r.Failed && read.Version != amaxesVersion {
 		return read.Check()
 	}
-	read.Step = int64(r.number())
-	for n := r.number(); n > 0 && !r.failed; n-- {
-		name := r.text()
+	read.Step = int64(r.Int())
+	for n := r.Int(); n > 0 && !r.Failed; n-- {
+		name := string(r.Part())
 		var h HistoryAmaxes
-		if h.Format.UnmarshalText([]byte(r.text())) != nil {
-			r.failed = true
+		if h.Format.UnmarshalText(r.Part()) != nil {
+			r.Failed = true
 		}
 		for _, to := range [...]*int{&h.Block.Rows, &h.Block.Cols, &h.Grid[0], &h.Grid[1]} {
-			*to = r.number()
+			*to = r.Int()
 		}
-		h.Amax = r.floats(h.Grid[0], h.Grid[1])
+		h.Amax = varint.Floats[Float](&r, h.Grid[0], h.Grid[1])
 		if _, twice := read.Histories[name]; twice {
-			r.failed = true
+			r.Failed = true
 		}
 		read.Histories[name] = h
 	}
-	if r.failed || len(r.data) > 0 {
-		return sentinel.Errorf(ErrState, "scaling: amaxes in binary: damaged near byte %d of %d", len(data)-len(r.data), len(data))
+	if r.Failed || len(r.Data) > 0 {
+		return sentinel.Errorf(ErrState, "scaling: amaxes in binary: damaged near byte %d of %d", len(data)-len(r.Data), len(data))
 	}
 	if err := read.Check(); err != nil {
 		return err
 	}
 	*a = read
 	return nil
-}
-
-// reader takes values from data until there is one that cannot be.
-type reader struct {
-	data   []byte
-	failed bool
-}
-
-// number reads a number of at least 0.
-func (r *reader) number() int {
-	v, n := binary.Uvarint(r.data)
-	if n <= 0 || v > math.MaxInt {
-		r.failed = true
-		return 0
-	}
-	r.data = r.data[n:]
-	return int(v)
-}
-
-func (r *reader) text() string { return string(r.bytes(r.number())) }
-
-func (r *reader) bytes(n int) []byte {
-	if r.failed || n > len(r.data) {
-		r.failed = true
-		return nil
-	}
-	b := r.data[:n]
-	r.data = r.data[n:]
-	return b
-}
-
-func (r *reader) floats(rows, cols int) []Float {
-	if cols > 0 && rows > len(r.data)/4/cols {
-		r.failed = true
-		return nil
-	}
-	b := r.bytes(4 * rows * cols)
-	values := make([]Float, 0, len(b)/4)
-	for ; len(b) > 0; b = b[4:] {
-		values = append(values, Float(math.Float32frombits(binary.LittleEndian.Uint32(b))))
-	}
-	return values
 }

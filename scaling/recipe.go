@@ -139,7 +139,7 @@ func (r Recipe) level(amax float32) level {
 		amax = 0
 	}
 	l := t.outer.level(amax)
-	l.stored = canonical(l.stored)
+	l.stored = number.Canonical(l.stored)
 	return l
 }
 

@@ -112,6 +112,16 @@ func RoundMantissa(x float32, mantissa int) float32 {
 // IsFinite reports whether x is neither NaN nor infinite.
 func IsFinite[T ~float32 | ~float64](x T) bool { return math.Abs(float64(x)) <= math.MaxFloat64 }
 
+// Canonical returns x, or 7FC00000 for every NaN: hardware differs in the bits of one.
+func Canonical(x float32) float32 {
+	if x != x {
+		return math.Float32frombits(canonicalNaN)
+	}
+	return x
+}
+
+const canonicalNaN = 0x7FC00000
+
 // Of returns the format of T.
 func Of[T fp8.Float]() Format {
 	switch any(*new(T)).(type) {

@@ -70,6 +70,15 @@ func TestRound(t *testing.T) {
 	require.Equal(t, float32(1+0x1p-9), TF32.Round(1+0x1.8p-10)) // another
 }
 
+func TestCanonical(t *testing.T) {
+	for _, bits := range []uint32{0x7FC00000, 0xFFC00000, 0x7F800001, 0xFFFFFFFF} {
+		require.Equal(t, uint32(0x7FC00000), math.Float32bits(Canonical(math.Float32frombits(bits))))
+	}
+	for _, bits := range []uint32{0, 1 << 31, 0x7F800000, 0xFF800000, 1, 0x3F800001} {
+		require.Equal(t, bits, math.Float32bits(Canonical(math.Float32frombits(bits))))
+	}
+}
+
 func TestIsFinite(t *testing.T) {
 	require.True(t, IsFinite(float32(-math.MaxFloat32)))
 	require.True(t, IsFinite(math.MaxFloat64))
