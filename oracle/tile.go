@@ -85,6 +85,24 @@ func (g grid) tiles(ctx context.Context, op string, o *Options, work func(t *til
 	return w.run(ctx, op, o, (g.m+tileRows-1)/tileRows*columns, g.m*g.n)
 }
 
+// elements is tiles for work on single elements: begin returns what to do with those of a tile,
+// and what to do in the end.
+func (g grid) elements(ctx context.Context, op string, o *Options, begin func(t *tile) (element func(i, j int), end func())) error {
+	return g.tiles(ctx, op, o, func(t *tile) error {
+		element, end := begin(t)
+		defer end()
+		for i := t.i0; i < t.i1; i++ {
+			for j := t.j0; j < t.j1; j++ {
+				element(i, j)
+				if err := t.done(); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+}
+
 // tilesAt is tiles for the elements at the given places only.
 func (g grid) tilesAt(ctx context.Context, op string, o *Options, at []int, work func(t *tile) error) error {
 	w := &tileWorker{grid: g, work: work, parts: g.places(at)}
