@@ -1,9 +1,6 @@
 package nn
 
-import (
-	"context"
-	"strings"
-)
+import "context"
 
 // AttentionConfig is the shape of an [Attention].
 type AttentionConfig struct {
@@ -83,7 +80,7 @@ func newAttention(prefix string, c AttentionConfig, o Options) (*Attention, erro
 	a := &Attention{
 		config: c,
 		input:  newCommonInput(o),
-		mixing: newMixing(strings.TrimSuffix(prefix, "."), c.Heads, c.KVHeads, c.HeadDim, c.HeadDim, o),
+		mixing: newMixing(prefix, c.Dim, c.Rotary, c.Heads, c.KVHeads, c.HeadDim, c.HeadDim, o),
 	}
 	err := newLinears(prefix,
 		linearSpec{&a.Query, "q_proj.weight", c.queryDim(), c.Dim, o},
@@ -170,10 +167,6 @@ func (a *Attention) restore(ctx context.Context, values bool) error {
 		a.restored = true
 		return a.mixing.restore(ctx, values, a.Output)
 	})
-}
-
-func (a *Attention) check(y, x []float32, batch, seq int) error {
-	return a.checkInput(y, x, batch, seq, a.config.Dim, a.config.Rotary)
 }
 
 // Backward takes the gradient dy of what the last Forward wrote. It writes that of x

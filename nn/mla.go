@@ -2,7 +2,6 @@ package nn
 
 import (
 	"context"
-	"strings"
 
 	"github.com/octavo-fp8/octavo/internal/parallel"
 )
@@ -145,7 +144,7 @@ func newMLA(prefix string, c MLAConfig, o Options) (*MLA, error) {
 	a := &MLA{
 		config: c,
 		input:  newCommonInput(o),
-		mixing: newMixing(strings.TrimSuffix(prefix, "."), c.Heads, c.Heads, c.NoPE+c.RoPE, c.Value, o),
+		mixing: newMixing(prefix, c.Dim, c.Rotary, c.Heads, c.Heads, c.NoPE+c.RoPE, c.Value, o),
 	}
 	layers := map[string]**Linear{
 		"q_proj": &a.Query, "q_a_proj": &a.QueryDown, "q_b_proj": &a.Query,
@@ -310,10 +309,6 @@ func (a *MLA) restore(ctx context.Context, values bool) error {
 		a.restored = true
 		return a.mixing.restore(ctx, values, a.Output)
 	})
-}
-
-func (a *MLA) check(y, x []float32, batch, seq int) error {
-	return a.checkInput(y, x, batch, seq, a.config.Dim, a.config.Rotary)
 }
 
 // queries writes queries to q, without their positions.

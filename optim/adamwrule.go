@@ -1,6 +1,9 @@
 package optim
 
-import "math"
+import (
+	"cmp"
+	"math"
+)
 
 // updateRule is one step's arithmetic, the same for every element.
 type updateRule struct {
@@ -44,13 +47,6 @@ func (r updateRule) apply(value, grad, first, second []float32) {
 	}
 }
 
-func (o *AdamW) beta1() float64 { return orDefault(o.Beta1, 0.9) }
-func (o *AdamW) beta2() float64 { return orDefault(o.Beta2, 0.95) }
-func (o *AdamW) eps() float64   { return orDefault(o.Eps, 1e-8) }
-
-func orDefault(v, byDefault float64) float64 {
-	if v == 0 {
-		return byDefault
-	}
-	return v
-}
+func (o *AdamW) beta1() float64 { return cmp.Or(o.Beta1, 0.9) }
+func (o *AdamW) beta2() float64 { return cmp.Or(o.Beta2, 0.95) }
+func (o *AdamW) eps() float64   { return cmp.Or(o.Eps, 1e-8) }

@@ -2,6 +2,7 @@ package oracle
 
 import (
 	"math"
+	"slices"
 	"sync"
 
 	"github.com/octavo-fp8/octavo/fp8"
@@ -125,9 +126,4 @@ func dotIntegers(x, y []int64) int64 {
 	return s0 + s1 + s2 + s3
 }
 
-func grow[T any](s []T, n int) []T {
-	if cap(s) < n {
-		return make([]T, n)
-	}
-	return s[:n]
-}
+func grow[T any](s []T, n int) []T { return slices.Grow(s[:0], n)[:n] }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/internal/meter"
@@ -172,12 +173,7 @@ func (t *Tensor) allocate(q *Quantizer) {
 	t.Scales = resize(t.Scales, rows*cols)
 }
 
-func resize[T any](s []T, n int) []T {
-	if cap(s) < n {
-		return make([]T, n)
-	}
-	return s[:n]
-}
+func resize[T any](s []T, n int) []T { return slices.Grow(s[:0], n)[:n] }
 
 // storedScale is the dequantization scale of s: 1 for the zero Scale.
 func storedScale(s fp8.Scale) float32 {
