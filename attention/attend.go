@@ -2,10 +2,10 @@ package attention
 
 import (
 	"fmt"
-	"math"
 
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/gemm"
+	"github.com/octavo-fp8/octavo/internal/number"
 	"github.com/octavo-fp8/octavo/internal/softmax"
 	"github.com/octavo-fp8/octavo/tensor"
 )
@@ -168,22 +168,14 @@ func (a *attend) alpha(score float32, kvHead, row, key int) float32 {
 	return score * (a.q.outer().Factor(a.place(kvHead, row)) * a.k.outer().Factor(kvHead*keys+key))
 }
 
-// canonicalNaN returns x, or the canonical NaN for any other.
-func canonicalNaN(x float32) float32 {
-	if x != x {
-		return math.Float32frombits(0x7FC00000)
-	}
-	return x
-}
-
 // store writes a row of the result.
 func (a *attend) store(place int, row []float32) {
 	at := place * a.sizes.ValueDim
 	for d, x := range row {
 		if a.out32 != nil {
-			a.out32[at+d] = canonicalNaN(x)
+			a.out32[at+d] = number.Canonical(x)
 		} else {
-			a.out16[at+d] = fp8.BFloat16FromFloat32(canonicalNaN(x))
+			a.out16[at+d] = fp8.BFloat16FromFloat32(number.Canonical(x))
 		}
 	}
 }
@@ -191,9 +183,9 @@ func (a *attend) store(place int, row []float32) {
 // storeSums writes the log-sum-exp and the largest score of a row, where wanted.
 func (a *attend) storeSums(place int, lse, largest float32) {
 	if a.lse != nil {
-		a.lse[place] = canonicalNaN(lse)
+		a.lse[place] = number.Canonical(lse)
 	}
 	if a.max != nil {
-		a.max[place] = canonicalNaN(largest)
+		a.max[place] = number.Canonical(largest)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/octavo-fp8/octavo/internal/canonical"
 	"github.com/octavo-fp8/octavo/internal/elementary"
 	"github.com/octavo-fp8/octavo/internal/meter"
+	"github.com/octavo-fp8/octavo/internal/number"
 	"github.com/octavo-fp8/octavo/internal/parallel"
 	"github.com/octavo-fp8/octavo/internal/sentinel"
 	"github.com/octavo-fp8/octavo/tensor"
@@ -156,7 +157,7 @@ func (b *backward) beginRows(sinks, out, lse []float32) {
 			e = m + elementary.Log(elementary.Exp(e-m)+elementary.Exp(sinks[h]-m))
 			if b.g.Sinks != nil {
 				share := float32(elementary.Exp(sinks[h]-e) * b.d[row])
-				b.g.Sinks[h] = canonicalNaN(b.g.Sinks[h] - share)
+				b.g.Sinks[h] = number.Canonical(b.g.Sinks[h] - share)
 			}
 		}
 		b.sums[row] = e
@@ -227,14 +228,14 @@ func (b *backward) keyTile(w *pairs, kvHead, j0 int) {
 	}
 	multiply(dk, b.scale)
 	for i, x := range dv {
-		dv[i] = canonicalNaN(x)
+		dv[i] = number.Canonical(x)
 	}
 }
 
 // multiply multiplies every value by a factor, and makes NaNs canonical.
 func multiply(x []float32, factor float32) {
 	for i, v := range x {
-		x[i] = canonicalNaN(v * factor)
+		x[i] = number.Canonical(v * factor)
 	}
 }
 

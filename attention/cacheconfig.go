@@ -62,12 +62,8 @@ var cacheGranularities = enum.Enum[CacheGranularity]{
 }
 
 // String returns the text of g, such as "token-head".
-func (g CacheGranularity) String() string { return cacheGranularities.String(g) }
-
-// MarshalText implements [encoding.TextMarshaler].
+func (g CacheGranularity) String() string               { return cacheGranularities.String(g) }
 func (g CacheGranularity) MarshalText() ([]byte, error) { return cacheGranularities.MarshalText(g) }
-
-// UnmarshalText implements [encoding.TextUnmarshaler].
 func (g *CacheGranularity) UnmarshalText(text []byte) error {
 	return cacheGranularities.UnmarshalText(g, text)
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/internal/enum"
+	"github.com/octavo-fp8/octavo/internal/number"
 	"github.com/octavo-fp8/octavo/internal/rounding"
 	"github.com/octavo-fp8/octavo/internal/sentinel"
 )
@@ -42,54 +43,27 @@ var pFormats = enum.Enum[PFormat]{
 }
 
 // String returns the text of f, such as "e4m3".
-func (f PFormat) String() string { return pFormats.String(f) }
-
-// ParsePFormat returns the format of the given text, in any case.
-func ParsePFormat(text string) (PFormat, error) { return pFormats.Parse(text) }
-
-// MarshalText implements [encoding.TextMarshaler].
-func (f PFormat) MarshalText() ([]byte, error) { return pFormats.MarshalText(f) }
-
-// UnmarshalText implements [encoding.TextUnmarshaler].
+func (f PFormat) String() string                   { return pFormats.String(f) }
+func (f PFormat) MarshalText() ([]byte, error)     { return pFormats.MarshalText(f) }
 func (f *PFormat) UnmarshalText(text []byte) error { return pFormats.UnmarshalText(f, text) }
 
 // Offset is the exponent of the power of two that P is multiplied by.
-func (f PFormat) Offset() float32 {
-	switch f {
-	case PE4M3:
-		return 8
-	case PE5M2:
-		return 15
-	}
-	return 0
+func (f PFormat) Offset() float32 { return pNumbers[f].offset }
+
+// pNumbers are what the formats of 8 bits have: an offset and their numbers, to which P is
+// rounded, to nearest even.
+var pNumbers = [...]struct {
+	offset  float32
+	lattice *rounding.Lattice
+}{
+	PBFloat16: {},
+	PE4M3:     {8, lattice(number.E4M3)},
+	PE5M2:     {15, lattice(number.E5M2)},
 }
 
-// Round returns p in the format: to nearest even; formats of 8 bits saturate.
-func (f PFormat) Round(p float32) float32 {
-	switch f {
-	case PE4M3:
-		return fp8.E4M3.Float32(fp8.EncodeOne(p, fp8.E4M3, fp8.Policy{}))
-	case PE5M2:
-		return fp8.E5M2.Float32(fp8.EncodeOne(p, fp8.E5M2, fp8.Policy{}))
-	}
-	return fp8.BFloat16FromFloat32(p).Float32()
-}
-
-// The numbers of the formats of 8 bits.
-var (
-	latticeE4M3 = rounding.Lattice{Mantissa: 3, MinNormal: 121 << 23, Max: 448}
-	latticeE5M2 = rounding.Lattice{Mantissa: 2, MinNormal: 113 << 23, Max: 57344}
-)
-
-// lattice is the format's numbers, or nil for bfloat16.
-func (f PFormat) lattice() *rounding.Lattice {
-	switch f {
-	case PE4M3:
-		return &latticeE4M3
-	case PE5M2:
-		return &latticeE5M2
-	}
-	return nil
+func lattice(f number.Format) *rounding.Lattice {
+	l := f.Lattice()
+	return &l
 }
 
 // check reports what is wrong with the options.

@@ -29,18 +29,9 @@ var granularities = enum.Enum[Granularity]{
 }
 
 // String returns the text of g, such as "token".
-func (g Granularity) String() string { return granularities.String(g) }
-
-// ParseGranularity returns the granularity of the given text, in any case.
-func ParseGranularity(text string) (Granularity, error) { return granularities.Parse(text) }
-
-// MarshalText implements [encoding.TextMarshaler].
-func (g Granularity) MarshalText() ([]byte, error) { return granularities.MarshalText(g) }
-
-// UnmarshalText implements [encoding.TextUnmarshaler].
-func (g *Granularity) UnmarshalText(text []byte) error {
-	return granularities.UnmarshalText(g, text)
-}
+func (g Granularity) String() string                   { return granularities.String(g) }
+func (g Granularity) MarshalText() ([]byte, error)     { return granularities.MarshalText(g) }
+func (g *Granularity) UnmarshalText(text []byte) error { return granularities.UnmarshalText(g, text) }
 
 // Recipe says how Q, K and V are quantized. The zero Recipe is E4M3 with one scale for each
 // of the three. Recipes are comparable.

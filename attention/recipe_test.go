@@ -240,8 +240,6 @@ func TestRecipeMisuse(t *testing.T) {
 		require.NoError(t, err)
 		var back attention.Granularity
 		require.NoError(t, back.UnmarshalText(text))
-		parsed, err := attention.ParseGranularity(g.String())
-		require.NoError(t, err)
-		require.Equal(t, []attention.Granularity{g, g}, []attention.Granularity{back, parsed})
+		require.Equal(t, g, back)
 	}
 }

@@ -47,15 +47,8 @@ var records = enum.Enum[Record]{
 }
 
 // String returns the text of r, such as "flashmla-v3.2".
-func (r Record) String() string { return records.String(r) }
-
-// ParseRecord returns the record of the given name, in any case.
-func ParseRecord(name string) (Record, error) { return records.Parse(name) }
-
-// MarshalText implements [encoding.TextMarshaler].
-func (r Record) MarshalText() ([]byte, error) { return records.MarshalText(r) }
-
-// UnmarshalText implements [encoding.TextUnmarshaler].
+func (r Record) String() string                   { return records.String(r) }
+func (r Record) MarshalText() ([]byte, error)     { return records.MarshalText(r) }
 func (r *Record) UnmarshalText(text []byte) error { return records.UnmarshalText(r, text) }
 
 // Valid reports whether r is one of the records of this package.

@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/internal/number"
 	"github.com/octavo-fp8/octavo/internal/rounding"
 )
 
@@ -183,7 +184,7 @@ func (r *Records) floats(dst []float32, i int) {
 func (r *Records) scale(l *recordLayout, scales []byte, t int) float32 {
 	s := l.scaleAt(scales, t)
 	if r.ScaleBFloat16 {
-		s = fp8.BFloat16FromFloat32(s).Float32()
+		s = number.BF16.Round(s)
 	}
 	return s
 }
@@ -194,11 +195,11 @@ func (r *Records) firstSpecial(i int) (element int, value float32) {
 	inner, scales := r.token(l, i)
 	for t := range l.tiles() {
 		s, codes := r.scale(l, scales, t), inner[t*l.tile:(t+1)*l.tile]
-		if !special(bfloat16(fp8.E4M3.Max()*s)) && !anySpecial(fp8.E4M3, codes) {
+		if number.IsFinite(number.BF16.Round(fp8.E4M3.Max()*s)) && !anySpecial(fp8.E4M3, codes) {
 			continue
 		}
 		for j, code := range codes {
-			if x := bfloat16(fp8.E4M3.Float32(code) * s); special(x) {
+			if x := number.BF16.Round(fp8.E4M3.Float32(code) * s); !number.IsFinite(x) {
 				return t*l.tile + j, x
 			}
 		}
@@ -206,17 +207,12 @@ func (r *Records) firstSpecial(i int) (element int, value float32) {
 	wide := inner[len(inner)-2*l.wide:]
 	for j := range l.wide {
 		x := fp8.BFloat16(binary.LittleEndian.Uint16(wide[2*j:])).Float32()
-		if special(x) {
+		if !number.IsFinite(x) {
 			return l.codes + j, x
 		}
 	}
 	return -1, 0
 }
-
-// bfloat16 rounds x.
-func bfloat16(x float32) float32 { return fp8.BFloat16FromFloat32(x).Float32() }
-
-func special(x float32) bool { return math.IsNaN(float64(x)) || math.IsInf(float64(x), 0) }
 
 // Scales writes the scales of token i to dst, one for each tile of its codes, and returns
 // how many there are: 4 in the records of 656 bytes, 7 in that of 584, 1 in the indexer's.

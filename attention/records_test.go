@@ -179,14 +179,14 @@ func TestRecordSizes(t *testing.T) {
 		require.Equal(t, test.block64, test.kind.BlockBytes(64))
 		require.Equal(t, test.dim, test.kind.Dim())
 		require.Equal(t, test.dv, test.kind.ValueDim())
-		kind, err := attention.ParseRecord(strings.ToUpper(test.name))
-		require.NoError(t, err)
+		var kind attention.Record
+		require.NoError(t, kind.UnmarshalText([]byte(strings.ToUpper(test.name))))
 		require.Equal(t, test.kind, kind)
 		text, err := kind.MarshalText()
 		require.NoError(t, err)
 		require.Equal(t, test.name, string(text))
 	}
-	_, err := attention.ParseRecord("v33")
+	err := new(attention.Record).UnmarshalText([]byte("v33"))
 	require.ErrorContains(t, err, "flashmla-v3.2, flashmla-model1, vllm-ds-mla, deepgemm-indexer")
 }
 

@@ -3,6 +3,7 @@ package attention
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/octavo-fp8/octavo/internal/parallel"
@@ -102,11 +103,6 @@ func (r *run) Work(q *parallel.Queue) {
 	}
 }
 
-func grow[T any](buf []T, n int) []T {
-	if cap(buf) < n {
-		return make([]T, n)
-	}
-	return buf[:n]
-}
+func grow[T any](buf []T, n int) []T { return slices.Grow(buf[:0], n)[:n] }
 
 func inPackage(err error) error { return fmt.Errorf("attention: %w", err) }

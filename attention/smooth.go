@@ -3,6 +3,7 @@ package attention
 import (
 	"math"
 
+	"github.com/octavo-fp8/octavo/internal/number"
 	"github.com/octavo-fp8/octavo/internal/random"
 )
 
@@ -26,7 +27,7 @@ func KeyMeans(dst, k []float32, s Sizes) {
 			}
 		}
 		for d, x := range sums {
-			dst[h*s.Dim+d] = canonicalNaN(float32(x / float64(max(s.Keys, 1))))
+			dst[h*s.Dim+d] = number.Canonical(float32(x / float64(max(s.Keys, 1))))
 		}
 	}
 }

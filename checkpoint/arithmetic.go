@@ -9,6 +9,7 @@ import (
 	"github.com/x448/float16"
 
 	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/internal/number"
 	"github.com/octavo-fp8/octavo/internal/sentinel"
 	"github.com/octavo-fp8/octavo/safetensors"
 	"github.com/octavo-fp8/octavo/scaling"
@@ -152,7 +153,7 @@ func (e *encoder) underOne(
 func ownScale[T fp8.Float](a Arithmetic, amax, top float32) (stored, by float32, divide bool) {
 	switch a {
 	case AutoFP8:
-		m := over[T](top, max(amax, round[T](1e-12)))
+		m := over[T](top, max(amax, number.Of[T]().Round(1e-12)))
 		return 1 / m, m, false
 	case ModelOpt:
 		s := amax / top
@@ -161,38 +162,16 @@ func ownScale[T fp8.Float](a Arithmetic, amax, top float32) (stored, by float32,
 		}
 		return s, s, true
 	}
-	s := round[T](amax / top)
+	s := number.Of[T]().Round(amax / top)
 	if s == 0 {
-		s = epsilon[T]()
+		s = float32(number.Of[T]().Epsilon())
 	}
 	return s, s, true
 }
 
 // over returns c over x as PyTorch divides a number by a tensor.
-func over[T fp8.Float](c, x float32) float32 { return round[T](float32(round[T](1/x) * c)) }
-
-// round rounds x to T.
-func round[T fp8.Float](x float32) float32 {
-	var t T
-	switch any(t).(type) {
-	case float16.Float16:
-		return float16.Fromfloat32(x).Float32()
-	case fp8.BFloat16:
-		return fp8.BFloat16FromFloat32(x).Float32()
-	}
-	return x
-}
-
-// epsilon returns the distance from 1 to the next larger T.
-func epsilon[T fp8.Float]() float32 {
-	var t T
-	switch any(t).(type) {
-	case float16.Float16:
-		return 0x1p-10
-	case fp8.BFloat16:
-		return 0x1p-7
-	}
-	return 0x1p-23
+func over[T fp8.Float](c, x float32) float32 {
+	return number.Of[T]().Round(float32(number.Of[T]().Round(1/x) * c))
 }
 
 // quantizeOwnType rounds each quotient to T before it becomes a code.
@@ -254,7 +233,7 @@ func quantizeCTNVFP4[T fp8.Float](
 			if nan {
 				amax = float32(math.NaN())
 			}
-			s := fp8.EncodeUE4M3(g * round[T](amax/6)).Float32()
+			s := fp8.EncodeUE4M3(g * number.Of[T]().Round(amax/6)).Float32()
 			if s == 0 {
 				s = 0.125
 			}

@@ -71,28 +71,14 @@ type WeightLoss struct {
 	// breaks it; nil where there was nothing to claim.
 	Claim *ProofSummary `json:"claim,omitempty"`
 
-	SQNR    Number `json:"sqnrDecibels"` // +Inf if nothing was lost, NaN if all values are 0
-	Largest Number `json:"largestError"`
-	Where   []int  `json:"largestErrorAt,omitempty"` // the place of it
+	SQNR    jsonfloat.Number `json:"sqnrDecibels"` // +Inf if nothing was lost, NaN if all values are 0
+	Largest jsonfloat.Number `json:"largestError"`
+	Where   []int            `json:"largestErrorAt,omitempty"` // the place of it
 
 	Saturated       int64 `json:"saturated"`
 	Flushed         int64 `json:"flushed"`         // values that were not 0 and became 0
 	BecameNonFinite int64 `json:"becameNonFinite"` // though finite
 	NonFinite       int64 `json:"nonFinite"`       // NaN or infinite in the source
-}
-
-// Number is a float64 in JSON, which has no NaN and no infinities: those are the strings
-// "NaN", "+Inf" and "-Inf".
-type Number float64
-
-// MarshalJSON implements [json.Marshaler].
-func (n Number) MarshalJSON() ([]byte, error) { return jsonfloat.Append(nil, float64(n), 64), nil }
-
-// UnmarshalJSON implements [json.Unmarshaler].
-func (n *Number) UnmarshalJSON(text []byte) error {
-	x, err := jsonfloat.Parse(text, 64)
-	*n = Number(x)
-	return err
 }
 
 // ReadCertificate reads the certificate of the model in a directory. It is an error of the
@@ -126,12 +112,12 @@ func lossOf(t *Target, r *Result, file string) WeightLoss {
 		}
 	}
 	if r.Error == nil {
-		l.Exact, l.SQNR = true, Number(math.Inf(1))
+		l.Exact, l.SQNR = true, jsonfloat.Number(math.Inf(1))
 		return l
 	}
 	e := r.Error
 	l.Exact = e.Squared == 0 && l.NonFinite == 0 && l.BecameNonFinite == 0
-	l.SQNR, l.Largest = Number(e.SQNR()), Number(e.Largest)
+	l.SQNR, l.Largest = jsonfloat.Number(e.SQNR()), jsonfloat.Number(e.Largest)
 	if e.Largest > 0 {
 		l.Where = place(e.Where, l.Shape)
 	}

@@ -8,12 +8,7 @@ import (
 
 // compareBytes compares what is stored alike, until a byte differs.
 func (j *comparing) compareBytes() error {
-	total := int64(0)
-	type piece struct {
-		span
-		role Role
-	}
-	var pieces []piece
+	var pieces []span
 	for i, p := range j.pairs {
 		if p.Why != "" || !p.alike {
 			continue
@@ -26,26 +21,23 @@ func (j *comparing) compareBytes() error {
 			step := wholeElements(j.o.strip(), p.A.Parts[r].DType)
 			for at := int64(0); at < size; at += step {
 				n := min(step, size-at)
-				pieces = append(pieces, piece{span{target: i, from: at, size: n}, r})
-				total += 2 * n
+				pieces = append(pieces, span{target: i, part: int(r), from: at, size: 2 * n})
 			}
 		}
 	}
-	j.meter.Start(j.ctx, j.o.Progress, "bytes", total)
 	tallies := make([]tally, len(pieces))
-	err := j.run(j.o.Workers, len(pieces), func(s *scratch, i int) error {
+	err := eachStrip(j.ctx, j.o, "bytes", pieces, func(s *scratch, i int) error {
 		x := pieces[i]
 		p := j.pairs[x.target]
 		if p.numbers && p.unlike.Load() {
-			return j.meter.Add(2 * x.size)
+			return nil
 		}
-		buffer := grow(s.bytes, 2*int(x.size))
-		s.bytes = buffer
-		one, other := buffer[:x.size], buffer[x.size:]
-		if err := p.A.from.ReadBytes(p.A.Parts[x.role], x.from, one); err != nil {
+		s.bytes = grow(s.bytes, int(x.size))
+		one, other := s.bytes[:x.size/2], s.bytes[x.size/2:]
+		if err := p.A.from.ReadBytes(p.A.Parts[x.part], x.from, one); err != nil {
 			return err
 		}
-		if err := p.B.from.ReadBytes(p.B.Parts[x.role], x.from, other); err != nil {
+		if err := p.B.from.ReadBytes(p.B.Parts[x.part], x.from, other); err != nil {
 			return err
 		}
 		if !bytes.Equal(one, other) {
@@ -54,7 +46,7 @@ func (j *comparing) compareBytes() error {
 		if !p.numbers {
 			tallies[i] = tallyBytes(one, other, x.from, p.A.Parts[Codes].DType)
 		}
-		return j.meter.Add(2 * x.size)
+		return nil
 	})
 	for i, x := range pieces {
 		if p := j.pairs[x.target]; !p.numbers {

@@ -8,16 +8,13 @@ import (
 	"slices"
 	"sync/atomic"
 
-	"github.com/octavo-fp8/octavo/internal/meter"
 	"github.com/octavo-fp8/octavo/safetensors"
 )
 
 // comparing is the work of one call of Diff.
 type comparing struct {
-	pool
 	ctx     context.Context
 	o       Options
-	meter   meter.Meter
 	pairs   []*pair
 	strips  []span // of which target is the pair
 	tallies []tally

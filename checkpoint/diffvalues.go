@@ -7,13 +7,13 @@ import (
 	"github.com/x448/float16"
 
 	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/internal/number"
 	"github.com/octavo-fp8/octavo/safetensors"
 	"github.com/octavo-fp8/octavo/tensor"
 )
 
 // compareValues compares the values of what differs in bytes, or is not stored alike.
 func (j *comparing) compareValues() error {
-	total := int64(0)
 	for i, p := range j.pairs {
 		if p.Why != "" || !p.numbers || p.alike && !p.unlike.Load() {
 			continue
@@ -24,16 +24,11 @@ func (j *comparing) compareValues() error {
 		for _, s := range p.spans(j.o.strip()) {
 			s.target = i
 			j.strips = append(j.strips, s)
-			total += s.size
 		}
 	}
 	j.tallies = make([]tally, len(j.strips))
-	j.meter.Start(j.ctx, j.o.Progress, "values", total)
-	err := j.run(j.o.Workers, len(j.strips), func(s *scratch, i int) error {
+	err := eachStrip(j.ctx, j.o, "values", j.strips, func(s *scratch, i int) error {
 		x := j.strips[i]
-		if err := j.meter.Err(); err != nil {
-			return err
-		}
 		t, err := j.pairs[x.target].compare(s, x, j.o.strip())
 		if errors.Is(err, ErrLayout) {
 			t, err = tally{first: -1, firstNonFinite: -1, problem: err}, nil
@@ -42,7 +37,7 @@ func (j *comparing) compareValues() error {
 			return err
 		}
 		j.tallies[i] = t
-		return j.meter.Add(x.size)
+		return nil
 	})
 	for i, x := range j.strips {
 		j.pairs[x.target].merge(&j.tallies[i])
@@ -176,7 +171,7 @@ func tallyOf[T float32 | float64](p *pair, a, b []T, first int64) tally {
 				t.zeroSigns++
 			}
 			continue
-		case d-d == 0:
+		case number.IsFinite(d):
 			t.Signal += float64(u * u)
 			t.Squared += float64(d * d)
 			if d = math.Abs(d); d > t.Largest {

@@ -3,9 +3,8 @@ package checkpoint
 import (
 	"math"
 
-	"github.com/x448/float16"
-
 	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/internal/number"
 	"github.com/octavo-fp8/octavo/safetensors"
 )
 
@@ -50,10 +49,10 @@ func odd(x float64) float32 {
 // given element.
 func measureDoubles[T fp8.Float](values []T, before []float64, first int64) (e Error) {
 	for i, x := range before {
-		if x-x != 0 {
+		if !number.IsFinite(x) {
 			continue
 		}
-		d := float64Of(values[i]) - x
+		d := number.Float64(values[i]) - x
 		e.Signal += float64(x * x)
 		e.Squared += float64(d * d)
 		if d = math.Abs(d); d > e.Largest {
@@ -61,18 +60,4 @@ func measureDoubles[T fp8.Float](values []T, before []float64, first int64) (e E
 		}
 	}
 	return e
-}
-
-func float64Of[T fp8.Float](x T) float64 {
-	switch x := any(x).(type) {
-	case float64:
-		return x
-	case float32:
-		return float64(x)
-	case float16.Float16:
-		return float64(x.Float32())
-	case fp8.BFloat16:
-		return float64(x.Float32())
-	}
-	return math.NaN()
 }

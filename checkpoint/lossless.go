@@ -8,7 +8,6 @@ import (
 	"sync"
 
 	"github.com/octavo-fp8/octavo/fp8"
-	"github.com/octavo-fp8/octavo/internal/meter"
 	"github.com/octavo-fp8/octavo/internal/sentinel"
 	"github.com/octavo-fp8/octavo/safetensors"
 	"github.com/octavo-fp8/octavo/scaling"
@@ -132,45 +131,30 @@ func (b *Break) String() string {
 // It is an error, ErrLayout, if the weight is not of codes, or if an outer scale is above its
 // scales or those of the scheme.
 func ProveLossless(ctx context.Context, claims []Claim, o Options) ([]Proof, error) {
-	j := &proving{jobs: make([]*proofJob, len(claims))}
-	total := int64(0)
+	jobs := make([]*proofJob, len(claims))
+	var strips []span
 	for i, c := range claims {
 		if err := c.check(); err != nil {
 			return nil, err
 		}
-		j.jobs[i] = newProofJob(c)
-		for _, s := range j.jobs[i].spans(o.strip()) {
+		jobs[i] = newProofJob(c)
+		for _, s := range jobs[i].spans(o.strip()) {
 			s.target = i
-			j.strips = append(j.strips, s)
-			total += s.size
+			strips = append(strips, s)
 		}
 	}
-	var m meter.Meter
-	m.Start(ctx, o.Progress, "prove", total)
-	err := j.run(o.Workers, len(j.strips), func(s *scratch, i int) error {
-		if err := m.Err(); err != nil {
-			return err
-		}
-		if err := j.jobs[j.strips[i].target].strip(s, j.strips[i]); err != nil {
-			return err
-		}
-		return m.Add(j.strips[i].size)
+	err := eachStrip(ctx, o, "prove", strips, func(s *scratch, i int) error {
+		return jobs[strips[i].target].strip(s, strips[i])
 	})
 	if err != nil {
 		return nil, err
 	}
 	proofs := make([]Proof, len(claims))
-	for i, job := range j.jobs {
+	for i, job := range jobs {
 		job.finish()
 		proofs[i] = job.Proof
 	}
 	return proofs, nil
-}
-
-type proving struct {
-	pool
-	jobs   []*proofJob
-	strips []span
 }
 
 // numbers are what values a format has.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/internal/halves"
+	"github.com/octavo-fp8/octavo/internal/number"
 	"github.com/octavo-fp8/octavo/internal/sentinel"
 	"github.com/octavo-fp8/octavo/safetensors"
 	"github.com/octavo-fp8/octavo/tensor"
@@ -299,34 +300,18 @@ func (r *Reader) rows(w *Weight, dst []float32, row int) {
 
 // typeOf returns the type in files of the values that T is.
 func typeOf[T fp8.Float]() safetensors.DType {
-	var x T
-	switch any(x).(type) {
-	case float32:
-		return safetensors.F32
-	case float16.Float16:
-		return safetensors.F16
-	case fp8.BFloat16:
-		return safetensors.BF16
-	}
-	return safetensors.F64
+	return map[number.Format]safetensors.DType{
+		number.FP64: safetensors.F64, number.FP32: safetensors.F32, number.FP16: safetensors.F16, number.BF16: safetensors.BF16,
+	}[number.Of[T]()]
 }
 
 // narrow converts values, which it may overwrite, to T, rounding to nearest even.
 func narrow[T fp8.Float](dst []T, src []float32) {
-	switch dst := any(dst).(type) {
-	case []float32:
-		copy(dst, src)
-	case []float64:
-		for i, x := range src {
-			dst[i] = float64(x)
-		}
-	case []float16.Float16:
-		for i, x := range src {
-			dst[i] = float16.Fromfloat32(x)
-		}
-	case []fp8.BFloat16:
+	if dst, ok := any(dst).([]fp8.BFloat16); ok {
 		halves.NarrowBF16(dst, src)
+		return
 	}
+	number.Narrow(dst, src)
 }
 
 // widen converts values of up to 32 bits, exactly.

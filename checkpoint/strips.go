@@ -1,12 +1,13 @@
 package checkpoint
 
 import (
-	"sync"
+	"context"
 
 	"github.com/x448/float16"
 
 	"github.com/octavo-fp8/octavo/fp8"
-	"github.com/octavo-fp8/octavo/internal/parallel"
+	"github.com/octavo-fp8/octavo/internal/meter"
+	"github.com/octavo-fp8/octavo/internal/workpool"
 	"github.com/octavo-fp8/octavo/tensor"
 )
 
@@ -16,13 +17,6 @@ type span struct {
 	part           int // of what is copied
 	matrix, lo, hi int
 	from, size     int64 // of the weight's stored bytes
-}
-
-// pool runs jobs on several goroutines until one fails.
-type pool struct {
-	mu     sync.Mutex
-	err    error
-	failed bool
 }
 
 // scratch is what a goroutine needs for a strip.
@@ -39,35 +33,23 @@ type scratch struct {
 	doubles, doubles2, doubles3 []float64
 }
 
-type work struct {
-	p  *pool
-	do func(s *scratch, i int) error
-}
-
-// Work does jobs until none is left or one has failed.
-func (w work) Work(q *parallel.Queue) {
-	var s scratch
-	for i, ok := q.Next(); ok; i, ok = q.Next() {
-		w.p.mu.Lock()
-		failed := w.p.failed
-		w.p.mu.Unlock()
-		if failed {
-			return
-		}
-		if err := w.do(&s, i); err != nil {
-			w.p.mu.Lock()
-			if !w.p.failed {
-				w.p.err, w.p.failed = err, true
-			}
-			w.p.mu.Unlock()
-			return
-		}
+// eachStrip calls do for strips, several at once, and reports how far an operation is.
+func eachStrip(ctx context.Context, o Options, op string, strips []span, do func(s *scratch, i int) error) error {
+	total := int64(0)
+	for _, s := range strips {
+		total += s.size
 	}
-}
-
-func (p *pool) run(workers, jobs int, do func(s *scratch, i int) error) error {
-	new(parallel.Queue).Run(jobs, workers, work{p, do})
-	return p.err
+	var m meter.Meter
+	m.Start(ctx, o.Progress, op, total)
+	return workpool.Each(len(strips), o.Workers, func(s *scratch, i int) error {
+		if err := m.Err(); err != nil {
+			return err
+		}
+		if err := do(s, i); err != nil {
+			return err
+		}
+		return m.Add(strips[i].size)
+	})
 }
 
 // spansOf cuts a weight, seen as matrices of the given size, into strips of whole blocks.

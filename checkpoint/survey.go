@@ -6,7 +6,6 @@ import (
 	"sync"
 
 	"github.com/octavo-fp8/octavo/fp8"
-	"github.com/octavo-fp8/octavo/internal/meter"
 	"github.com/octavo-fp8/octavo/safetensors"
 	"github.com/octavo-fp8/octavo/tensor"
 )
@@ -30,36 +29,22 @@ func surveyAll(ctx context.Context, targets []*Target, o Options) error {
 
 // survey finds the amax of groups.
 func survey(ctx context.Context, groups []*group, o Options) error {
-	type part struct {
-		span
-		w     *Weight
-		group int
-	}
-	var parts []part
-	total := int64(0)
+	var strips []span
 	for i, g := range groups {
-		for _, w := range g.weights {
-			matrices, rows, cols := w.Dims()
-			for _, s := range spansOf(w, matrices, rows, cols, tensor.Block{Rows: 1}, o.strip()) {
-				parts = append(parts, part{s, w, i})
-				total += s.size
-			}
+		for _, s := range g.spans(o.strip()) {
+			s.target = i
+			strips = append(strips, s)
 		}
 	}
 	amaxes := make([]float32, len(groups))
 	var mu sync.Mutex
-	var m meter.Meter
-	m.Start(ctx, o.Progress, "survey", total)
-	err := new(pool).run(o.Workers, len(parts), func(s *scratch, i int) error {
-		p := parts[i]
-		a, err := s.amax(p.w, p.matrix, p.lo, p.hi)
-		if err != nil {
-			return err
-		}
+	err := eachStrip(ctx, o, "survey", strips, func(s *scratch, i int) error {
+		p := strips[i]
+		a, err := s.amax(groups[p.target].weights[p.part], p.matrix, p.lo, p.hi)
 		mu.Lock()
-		amaxes[p.group] = larger(amaxes[p.group], a)
-		mu.Unlock()
-		return m.Add(p.size)
+		defer mu.Unlock()
+		amaxes[p.target] = larger(amaxes[p.target], a)
+		return err
 	})
 	if err != nil {
 		return err
@@ -79,13 +64,22 @@ func (g *group) size(strip int) (n int64) {
 	if g.known {
 		return 0
 	}
-	for _, w := range g.weights {
-		matrices, rows, cols := w.Dims()
-		for _, s := range spansOf(w, matrices, rows, cols, tensor.Block{Rows: 1}, strip) {
-			n += s.size
-		}
+	for _, s := range g.spans(strip) {
+		n += s.size
 	}
 	return n
+}
+
+// spans cuts the weights of a group into strips, of which part is the weight.
+func (g *group) spans(strip int) (spans []span) {
+	for i, w := range g.weights {
+		matrices, rows, cols := w.Dims()
+		for _, s := range spansOf(w, matrices, rows, cols, tensor.Block{Rows: 1}, strip) {
+			s.part = i
+			spans = append(spans, s)
+		}
+	}
+	return spans
 }
 
 // larger returns the larger of two magnitudes, NaN if one is NaN.

@@ -10,7 +10,6 @@ import (
 
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/internal/deviation"
-	"github.com/octavo-fp8/octavo/internal/meter"
 	"github.com/octavo-fp8/octavo/safetensors"
 	"github.com/octavo-fp8/octavo/tensor"
 )
@@ -38,12 +37,7 @@ func Write(ctx context.Context, targets []*Target, w Sink, o Options) ([]Result,
 			return nil, err
 		}
 	}
-	total := int64(0)
-	for _, s := range j.strips {
-		total += s.size
-	}
-	j.meter.Start(ctx, o.Progress, "write", total)
-	if err := j.run(o.Workers, len(j.strips), j.strip); err != nil {
+	if err := eachStrip(ctx, o, "write", j.strips, j.strip); err != nil {
 		return nil, err
 	}
 	return j.results(targets), nil
@@ -60,11 +54,9 @@ func valuesOf(w *Weight) safetensors.DType {
 
 // writing is the work of one call of Write.
 type writing struct {
-	pool
 	ctx    context.Context
 	sink   Sink
 	o      Options
-	meter  meter.Meter
 	jobs   []job
 	strips []span
 	stats  []fp8.Stats
@@ -150,31 +142,21 @@ func (j *writing) scalars(t *Target, e *encoder) error {
 
 // strip writes a strip.
 func (j *writing) strip(s *scratch, i int) error {
-	if err := j.meter.Err(); err != nil {
-		return err
-	}
 	p := j.strips[i]
 	t := &j.jobs[p.target]
-	var err error
 	switch {
 	case t.Copied():
-		err = j.copy(s, t, p)
+		return j.copy(s, t, p)
 	case t.Scheme == nil:
-		err = j.convert(s, t, i)
-	default:
-		switch valuesOf(t.Weight) {
-		case safetensors.BF16:
-			err = encode(j, s, t, i, &s.halves)
-		case safetensors.F16:
-			err = encode(j, s, t, i, &s.floats16)
-		default:
-			err = encode(j, s, t, i, &s.floats)
-		}
+		return j.convert(s, t, i)
 	}
-	if err != nil {
-		return err
+	switch valuesOf(t.Weight) {
+	case safetensors.BF16:
+		return encode(j, s, t, i, &s.halves)
+	case safetensors.F16:
+		return encode(j, s, t, i, &s.floats16)
 	}
-	return j.meter.Add(p.size)
+	return encode(j, s, t, i, &s.floats)
 }
 
 func (j *writing) copy(s *scratch, t *job, p span) error {
@@ -403,25 +385,25 @@ func (j *writing) results(targets []*Target) []Result {
 // inputScale returns the scale of a layer's input of the given largest magnitude, for a
 // weight that is read in a type.
 func inputScale(e *encoder, amax float32, d safetensors.DType) float32 {
-	top := e.scheme.Format.Max()
-	switch {
-	case e.scheme.Divide && d == safetensors.BF16:
-		return ctOuter[fp8.BFloat16](amax)
-	case e.scheme.Divide && d == safetensors.F16:
-		return ctOuter[float16.Float16](amax)
-	case e.scheme.Divide:
-		return ctOuter[float32](amax)
-	case !e.scheme.Parts[Outer].None():
-		return amax / (448 * top)
-	case e.scheme.Parts[Input].DTypes[0] != "":
-		return amax / top
-	case d == safetensors.BF16:
-		s, _, _ := ownScale[fp8.BFloat16](CompressedTensors, amax, top)
-		return s
-	case d == safetensors.F16:
-		s, _, _ := ownScale[float16.Float16](CompressedTensors, amax, top)
-		return s
+	switch d {
+	case safetensors.BF16:
+		return inputScaleOf[fp8.BFloat16](e.scheme, amax)
+	case safetensors.F16:
+		return inputScaleOf[float16.Float16](e.scheme, amax)
 	}
-	s, _, _ := ownScale[float32](CompressedTensors, amax, top)
-	return s
+	return inputScaleOf[float32](e.scheme, amax)
+}
+
+func inputScaleOf[T fp8.Float](s *Scheme, amax float32) float32 {
+	top := s.Format.Max()
+	switch {
+	case s.Divide:
+		return ctOuter[T](amax)
+	case !s.Parts[Outer].None():
+		return amax / (448 * top)
+	case s.Parts[Input].DTypes[0] != "":
+		return amax / top
+	}
+	scale, _, _ := ownScale[T](CompressedTensors, amax, top)
+	return scale
 }

@@ -28,12 +28,8 @@ const (
 var bitRules = enum.Enum[BitRule]{Type: "BitRule", What: "rule of random bits", Names: []string{"exact", "added"}, Err: ErrPolicy, Prefix: "fp8"}
 
 // String returns the text of r, such as "exact".
-func (r BitRule) String() string { return bitRules.String(r) }
-
-// MarshalText implements [encoding.TextMarshaler].
-func (r BitRule) MarshalText() ([]byte, error) { return bitRules.MarshalText(r) }
-
-// UnmarshalText implements [encoding.TextUnmarshaler].
+func (r BitRule) String() string                   { return bitRules.String(r) }
+func (r BitRule) MarshalText() ([]byte, error)     { return bitRules.MarshalText(r) }
 func (r *BitRule) UnmarshalText(text []byte) error { return bitRules.UnmarshalText(r, text) }
 
 const (

@@ -12,7 +12,7 @@ type E8M0 uint8
 
 const (
 	E8M0NaN E8M0 = 0xFF // the scale that makes every value of its block NaN
-	E8M0Max E8M0 = 0xFE // 2^127
+	e8m0Max E8M0 = 0xFE // 2^127
 )
 
 // Float32 returns the value of e, exactly; 2^-127 is a subnormal float32.
@@ -48,16 +48,12 @@ const (
 var e8m0Roundings = enum.Enum[E8M0Rounding]{Type: "E8M0Rounding", What: "rounding to E8M0", Names: []string{"down", "up", "nearest"}, Err: ErrPolicy, Prefix: "fp8"}
 
 // String returns the text of r, such as "down".
-func (r E8M0Rounding) String() string { return e8m0Roundings.String(r) }
-
-// MarshalText implements [encoding.TextMarshaler].
-func (r E8M0Rounding) MarshalText() ([]byte, error) { return e8m0Roundings.MarshalText(r) }
-
-// UnmarshalText implements [encoding.TextUnmarshaler].
+func (r E8M0Rounding) String() string                   { return e8m0Roundings.String(r) }
+func (r E8M0Rounding) MarshalText() ([]byte, error)     { return e8m0Roundings.MarshalText(r) }
 func (r *E8M0Rounding) UnmarshalText(text []byte) error { return e8m0Roundings.UnmarshalText(r, text) }
 
 // Encode returns |x| rounded to a power of two from 2^-127 on: below that, and of zero, it
-// is 2^-127. A NaN is [E8M0NaN]; an infinity, and what rounds above 2^127, is [E8M0Max] or,
+// is 2^-127. A NaN is [E8M0NaN]; an infinity, and what rounds above 2^127, is 2^127 or,
 // with [OverflowNonFinite], NaN. Torchao's scales round so, torch's cast to float8_e8m0fnu
 // is E8M0Nearest; ml_dtypes makes zeros and negative values NaN, besides. As in
 // all of them, E8M0Nearest rounds up whatever lies between 2^-127 and 2^-126. It panics
@@ -87,7 +83,7 @@ func (r E8M0Rounding) Encode(x float32, o Overflow) E8M0 {
 		return e
 	}
 	if o == OverflowSaturate {
-		return E8M0Max
+		return e8m0Max
 	}
 	return E8M0NaN
 }

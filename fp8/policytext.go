@@ -13,55 +13,31 @@ var (
 )
 
 // String returns the text of o, such as "saturate".
-func (o Overflow) String() string { return overflows.String(o) }
-
-// MarshalText implements [encoding.TextMarshaler].
-func (o Overflow) MarshalText() ([]byte, error) { return overflows.MarshalText(o) }
-
-// UnmarshalText implements [encoding.TextUnmarshaler].
+func (o Overflow) String() string                   { return overflows.String(o) }
+func (o Overflow) MarshalText() ([]byte, error)     { return overflows.MarshalText(o) }
 func (o *Overflow) UnmarshalText(text []byte) error { return overflows.UnmarshalText(o, text) }
 
 // String returns the text of i, such as "propagate".
-func (i Inf) String() string { return infs.String(i) }
-
-// MarshalText implements [encoding.TextMarshaler].
-func (i Inf) MarshalText() ([]byte, error) { return infs.MarshalText(i) }
-
-// UnmarshalText implements [encoding.TextUnmarshaler].
+func (i Inf) String() string                   { return infs.String(i) }
+func (i Inf) MarshalText() ([]byte, error)     { return infs.MarshalText(i) }
 func (i *Inf) UnmarshalText(text []byte) error { return infs.UnmarshalText(i, text) }
 
 // String returns the text of n, such as "keep-sign".
-func (n NaN) String() string { return nans.String(n) }
-
-// MarshalText implements [encoding.TextMarshaler].
-func (n NaN) MarshalText() ([]byte, error) { return nans.MarshalText(n) }
-
-// UnmarshalText implements [encoding.TextUnmarshaler].
+func (n NaN) String() string                   { return nans.String(n) }
+func (n NaN) MarshalText() ([]byte, error)     { return nans.MarshalText(n) }
 func (n *NaN) UnmarshalText(text []byte) error { return nans.UnmarshalText(n, text) }
 
 // String returns the text of z, such as "keep-sign".
-func (z Zero) String() string { return zeros.String(z) }
-
-// MarshalText implements [encoding.TextMarshaler].
-func (z Zero) MarshalText() ([]byte, error) { return zeros.MarshalText(z) }
-
-// UnmarshalText implements [encoding.TextUnmarshaler].
+func (z Zero) String() string                   { return zeros.String(z) }
+func (z Zero) MarshalText() ([]byte, error)     { return zeros.MarshalText(z) }
 func (z *Zero) UnmarshalText(text []byte) error { return zeros.UnmarshalText(z, text) }
 
 // String returns the text of r, such as "nearest-even".
-func (r Rounding) String() string { return roundings.String(r) }
-
-// MarshalText implements [encoding.TextMarshaler].
-func (r Rounding) MarshalText() ([]byte, error) { return roundings.MarshalText(r) }
-
-// UnmarshalText implements [encoding.TextUnmarshaler].
+func (r Rounding) String() string                   { return roundings.String(r) }
+func (r Rounding) MarshalText() ([]byte, error)     { return roundings.MarshalText(r) }
 func (r *Rounding) UnmarshalText(text []byte) error { return roundings.UnmarshalText(r, text) }
 
 // String returns the text of q, such as "bfloat16".
-func (q Quotient) String() string { return quotients.String(q) }
-
-// MarshalText implements [encoding.TextMarshaler].
-func (q Quotient) MarshalText() ([]byte, error) { return quotients.MarshalText(q) }
-
-// UnmarshalText implements [encoding.TextUnmarshaler].
+func (q Quotient) String() string                   { return quotients.String(q) }
+func (q Quotient) MarshalText() ([]byte, error)     { return quotients.MarshalText(q) }
 func (q *Quotient) UnmarshalText(text []byte) error { return quotients.UnmarshalText(q, text) }

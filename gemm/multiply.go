@@ -11,6 +11,7 @@ import (
 
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/internal/meter"
+	"github.com/octavo-fp8/octavo/internal/number"
 	"github.com/octavo-fp8/octavo/internal/sentinel"
 	"github.com/octavo-fp8/octavo/progress"
 	"github.com/octavo-fp8/octavo/scaling"
@@ -109,7 +110,7 @@ func reportNonFinite[T Output](c []T, base int, o Options) bool {
 		return false
 	}
 	for i, x := range c {
-		if v := float64(widen(x)); v != v || math.IsInf(v, 0) {
+		if v := number.Float64(x); !number.IsFinite(v) {
 			o.Reporter.NonFinite("gemm", o.Name, base+i, v)
 			return true
 		}

@@ -4,6 +4,7 @@ import (
 	"github.com/x448/float16"
 
 	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/internal/number"
 )
 
 // result is C, in one of its types, and what is done before values go there.
@@ -67,38 +68,11 @@ func epilogue[T Output](c []T, values []float32, j int, out *result) {
 	}
 	if out.accumulate {
 		for i := range values {
-			values[i] += widen(c[i])
+			values[i] += number.Float32(c[i])
 		}
 	}
 	if out.bias != nil || out.accumulate {
 		canonicalNaN(values)
 	}
-	narrow(c, values)
-}
-
-func widen[T Output](x T) float32 {
-	switch x := any(x).(type) {
-	case float32:
-		return x
-	case fp8.BFloat16:
-		return x.Float32()
-	case float16.Float16:
-		return x.Float32()
-	}
-	return 0
-}
-
-func narrow[T Output](c []T, values []float32) {
-	switch c := any(c).(type) {
-	case []float32:
-		copy(c, values)
-	case []fp8.BFloat16:
-		for i, v := range values {
-			c[i] = fp8.BFloat16FromFloat32(v)
-		}
-	case []float16.Float16:
-		for i, v := range values {
-			c[i] = float16.Fromfloat32(v)
-		}
-	}
+	number.Narrow(c, values)
 }

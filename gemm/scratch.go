@@ -1,6 +1,7 @@
 package gemm
 
 import (
+	"slices"
 	"sync"
 
 	"github.com/octavo-fp8/octavo/fp8"
@@ -43,12 +44,7 @@ func (s *scratch) drop() {
 }
 
 // grow returns a slice of n elements, buf's memory if there is enough.
-func grow[T any](buf []T, n int) []T {
-	if cap(buf) < n {
-		return make([]T, n)
-	}
-	return buf[:n]
-}
+func grow[T any](buf []T, n int) []T { return slices.Grow(buf[:0], n)[:n] }
 
 // step is a stretch of K that is decoded at once: some blocks, or some of a block
 // that is too long for that or is the last and shorter one.

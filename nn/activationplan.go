@@ -1,6 +1,7 @@
 package nn
 
 import (
+	"github.com/octavo-fp8/octavo/internal/recompute"
 	"github.com/octavo-fp8/octavo/scaling"
 	"github.com/octavo-fp8/octavo/swiglu"
 	"github.com/octavo-fp8/octavo/tensor"
@@ -87,7 +88,7 @@ func (p *planner) plan(policies []Policy) ActivationPlan {
 	// The residual stream, the last norm and its result, logits, and a number a row of the
 	// loss.
 	plan.Float32 = 4 * p.rows * ((layers+1)*dim + 1 + dim + vocab + 1)
-	plan.Step = 3 * (2*p.rows*dim*vocab + 4*p.rows*dim + expOps*p.rows*vocab)
+	plan.Step = 3 * (2*p.rows*dim*vocab + 4*p.rows*dim + recompute.ExpOps*p.rows*vocab)
 	turns := map[string]int64{}
 	for layer, policy := range policies {
 		b := p.kindOf[layer]
@@ -96,7 +97,7 @@ func (p *planner) plan(policies []Policy) ActivationPlan {
 		plan.Codes += kept.codes
 		plan.Scales += kept.scales
 		plan.Again += b.again(policy)
-		plan.Step += 3 * b.forward()
+		plan.Step += 3 * b.work.Forward()
 		for class, field := range policy.Classes() {
 			for _, t := range b.classes[class].turns {
 				if *field.Kept != Keep {
@@ -111,34 +112,15 @@ func (p *planner) plan(policies []Policy) ActivationPlan {
 	return plan
 }
 
-// The classes of a policy, in the order of Policy.Classes.
-const (
-	ofNorms = iota
-	ofLatents
-	ofProjections
-	ofProbabilities
-	ofMixed
-	ofMiddle
-	ofBranches
-	ofProduct
-	ofOutputs
-	classCount
-)
-
 // blockPlan has the sizes of a block's activations and the operations that make them.
 type blockPlan struct {
 	activations ActivationFormat
 	inFP8       bool
 	always      int64 // bytes that are kept whatever policies say
 	sharedKey   int64 // bytes of it, kept where projections are computed again from latents
-	classes     [classCount]classBytes
+	classes     [recompute.Classes]classBytes
 
-	// Operations: of both norms apart, what makes tiles of norms, latents, their norms, queries,
-	// keys and values, probabilities, their products with values, the projection after them,
-	// rows for experts, both inputs of SwiGLU, these from FP8, its result, and what follows it,
-	// that of routed experts apart.
-	norm, tiles, latents, latentNorms, project, attend, weigh, output int64
-	gather, branch, decode, swiglu, down, outputs                     int64
+	work recompute.Work
 }
 
 // classBytes is the size of a class.
@@ -159,25 +141,20 @@ func (k *keptBytes) add(o keptBytes) {
 	k.float32, k.codes, k.scales = k.float32+o.float32, k.codes+o.codes, k.scales+o.scales
 }
 
-// Operations of functions of one element.
-const (
-	expOps      = 16
-	normOps     = 4
-	rotateOps   = 3
-	quantizeOps = 8 // of an operand: its amax, its scale and rounding
-)
-
 // block returns the plan of a layer.
 func (p *planner) block(layer int) *blockPlan {
 	c, o := p.c, p.c.layerOptions(layer, nil)
 	b := &blockPlan{activations: o.Activations, inFP8: o.FP8 != nil}
-	m := blockMeter{blockPlan: b, o: o, batch: int64(p.batch), seq: int64(p.seq), rows: p.rows}
 	dim := int64(c.Dim)
+	m := blockMeter{
+		blockPlan: b, o: o, seq: int64(p.seq), rows: p.rows,
+		work: recompute.Meter{Narrow: o.FP8 != nil || o.Rounding != nil, Own: p.rows, Tokens: p.rows, Dim: dim},
+	}
 	b.always = 2 * 4 * p.rows // of the norms
-	m.values(ofNorms, "normed", dim)
-	m.values(ofNorms, "mlpNormed", dim)
-	m.values(ofMiddle, "middle", dim)
-	b.norm = normOps * p.rows * dim
+	m.values(recompute.Norms, "normed", dim)
+	m.values(recompute.Norms, "mlpNormed", dim)
+	m.values(recompute.Middle, "middle", dim)
+	m.work.Norm = recompute.NormOps * p.rows * dim
 	if c.MLA != nil {
 		m.mla(c.mla(nil))
 	} else {
@@ -188,14 +165,16 @@ func (p *planner) block(layer int) *blockPlan {
 	} else {
 		m.mlp(p.rows, dim, int64(c.Hidden))
 	}
+	b.work = m.work.Work
 	return b
 }
 
 // blockMeter measures a block.
 type blockMeter struct {
 	*blockPlan
-	o                Options
-	batch, seq, rows int64
+	o         Options
+	seq, rows int64
+	work      recompute.Meter
 }
 
 // values adds to a class rows of cols values, of which the shared memory has a name.
@@ -227,22 +206,22 @@ func (m *blockMeter) operand(class int, rows, cols int64, layers int) {
 // normOperand is operand of what a norm gives.
 func (m *blockMeter) normOperand(rows, cols int64, layers int) {
 	if !m.o.Activations.keepsTiles() {
-		m.operand(ofNorms, rows, cols, layers)
+		m.operand(recompute.Norms, rows, cols, layers)
 		return
 	}
 	r := m.o.FP8.Forward.A
-	m.keeps(ofNorms, tensorBytes(rows, cols, r.Block), copies(r, layers))
-	m.tiles += quantizeOps * rows * cols * copies(m.o.FP8.WeightGradient.B, layers)
+	m.keeps(recompute.Norms, tensorBytes(rows, cols, r.Block), copies(r, layers))
+	m.work.Tiles += recompute.QuantizeOps * rows * cols * copies(m.o.FP8.WeightGradient.B, layers)
 }
 
 // mixedOperand is operand of what attention gives.
 func (m *blockMeter) mixedOperand(cols int64) {
 	if !m.o.Activations.keepsTiles() {
-		m.operand(ofMixed, m.rows, cols, 1)
+		m.operand(recompute.Mixed, m.rows, cols, 1)
 		return
 	}
 	k := keptE5M6{cols: int(cols)}
-	m.keeps(ofMixed, keptBytes{0, m.rows * int64(k.rowBytes()), 4 * m.rows * int64(k.tiles())}, 1)
+	m.keeps(recompute.Mixed, keptBytes{0, m.rows * int64(k.rowBytes()), 4 * m.rows * int64(k.tiles())}, 1)
 }
 
 // keeps adds copies of what a class keeps in FP8.
@@ -265,85 +244,64 @@ func tensorBytes(rows, cols int64, block tensor.Block) keptBytes {
 	return keptBytes{0, rows * cols, 4 * int64(gridRows) * int64(gridCols)}
 }
 
-// linear returns the operations of a linear layer's forward pass.
-func (m *blockMeter) linear(rows, out, in int64) int64 {
-	ops := 2 * rows * out * in
-	if m.o.FP8 != nil || m.o.Rounding != nil {
-		ops += quantizeOps * (rows*in + out*in)
-	}
-	return ops
-}
-
 func (m *blockMeter) attention(dim, heads, kvHeads, headDim int64) {
-	kv := kvHeads * headDim
 	m.normOperand(m.rows, dim, 3)
-	m.project = m.linear(m.rows, dim, dim) + 2*m.linear(m.rows, kv, dim) + rotateOps*m.rows*(dim+kv)
-	m.mixing(dim, heads, kvHeads, headDim, headDim)
+	m.work.AddProjections(heads*headDim, kvHeads*headDim)
+	m.mixing(heads, kvHeads, headDim, headDim)
 }
 
-func (m *blockMeter) mixing(dim, heads, kvHeads, keyDim, valueDim int64) {
-	m.values(ofProjections, "q", heads*keyDim)
-	m.values(ofProjections, "k", kvHeads*keyDim)
-	m.values(ofProjections, "v", kvHeads*valueDim)
-	m.classes[ofProbabilities].float32 = 4 * m.rows * heads * m.seq
-	m.values(ofMixed, "mixed", heads*valueDim)
+func (m *blockMeter) mixing(heads, kvHeads, keyDim, valueDim int64) {
+	m.values(recompute.Projections, "q", heads*keyDim)
+	m.values(recompute.Projections, "k", kvHeads*keyDim)
+	m.values(recompute.Projections, "v", kvHeads*valueDim)
+	m.classes[recompute.Probabilities].float32 = 4 * m.rows * heads * m.seq
+	m.values(recompute.Mixed, "mixed", heads*valueDim)
 	m.mixedOperand(heads * valueDim)
 	scores := m.rows * heads * (m.seq + 1) / 2 // up to the diagonal
-	m.attend = scores * (2*keyDim + expOps)
-	m.weigh = scores * 2 * valueDim
-	m.output = m.linear(m.rows, dim, heads*valueDim) + m.rows*dim
+	m.work.AddMixing(scores, heads, keyDim, valueDim)
 }
 
 func (m *blockMeter) mla(c MLAConfig) {
 	dim, heads, q, kv := int64(c.Dim), int64(c.Heads), int64(c.QueryRank), int64(c.KVRank)
-	key, rope, value := int64(c.NoPE+c.RoPE), int64(c.RoPE), int64(c.Value)
+	rope, value := int64(c.RoPE), int64(c.Value)
 	m.normOperand(m.rows, dim, 2)
 	m.always += 4 * m.rows
 	m.sharedKey = 4 * m.rows * rope
-	m.values(ofLatents, "kvLatent", kv)
-	m.values(ofNorms, "kvLatentNormed", kv)
+	m.values(recompute.Latents, "kvLatent", kv)
+	m.values(recompute.Norms, "kvLatentNormed", kv)
 	m.normOperand(m.rows, kv, 1)
-	m.latents = m.linear(m.rows, kv+rope, dim) + rotateOps*m.rows*rope
-	m.latentNorms = normOps * m.rows * kv
-	queries := dim
 	if q > 0 {
-		queries = q
 		m.always += 4 * m.rows
-		m.values(ofLatents, "queryLatent", q)
-		m.values(ofNorms, "queryLatentNormed", q)
+		m.values(recompute.Latents, "queryLatent", q)
+		m.values(recompute.Norms, "queryLatentNormed", q)
 		m.normOperand(m.rows, q, 1)
-		m.latents += m.linear(m.rows, q, dim)
-		m.latentNorms += normOps * m.rows * q
 	}
-	m.project = m.linear(m.rows, heads*key, queries) + rotateOps*m.rows*heads*rope +
-		m.linear(m.rows, heads*(int64(c.NoPE)+value), kv)
-	m.mixing(dim, heads, heads, key, value)
+	m.work.AddLatents(recompute.MLA{Heads: heads, QRank: q, KVRank: kv, NoPE: int64(c.NoPE), RoPE: rope, Value: value})
+	m.mixing(heads, heads, int64(c.NoPE)+rope, value)
 }
 
 // mlp adds an MLP.
 func (m *blockMeter) mlp(rows, dim, hidden int64) {
 	m.normOperand(rows, dim, 2)
-	m.feedForward(rows, dim, hidden)
-	m.operand(ofProduct, rows, hidden, 1)
+	m.feedForward(rows, hidden)
+	m.operand(recompute.Product, rows, hidden, 1)
 	if s := m.o.Smoothing; s != nil {
 		m.always += 4 * map[swiglu.Axis]int64{swiglu.PerToken: rows, swiglu.PerChannel: hidden}[s.Axis]
 	}
 }
 
 // feedForward adds what SwiGLU is given and gives.
-func (m *blockMeter) feedForward(rows, dim, hidden int64) {
-	m.valuesOf(ofBranches, "u", rows, hidden)
-	m.valuesOf(ofBranches, "g", rows, hidden)
-	m.valuesOf(ofProduct, "product", rows, hidden)
-	if r := m.o.Activations.branchRecipe(); r != nil {
+func (m *blockMeter) feedForward(rows, hidden int64) {
+	m.valuesOf(recompute.Branches, "u", rows, hidden)
+	m.valuesOf(recompute.Branches, "g", rows, hidden)
+	m.valuesOf(recompute.Product, "product", rows, hidden)
+	r := m.o.Activations.branchRecipe()
+	if r != nil {
 		size := tensorBytes(rows, hidden, r.Block)
-		m.classes[ofBranches].fp8.add(size)
-		m.classes[ofBranches].fp8.add(size)
-		m.decode += 2 * rows * hidden
+		m.classes[recompute.Branches].fp8.add(size)
+		m.classes[recompute.Branches].fp8.add(size)
 	}
-	m.branch += 2 * m.linear(rows, hidden, dim)
-	m.swiglu += (expOps + 4) * rows * hidden
-	m.down += m.linear(rows, dim, hidden)
+	m.work.AddFeedForward(rows, hidden, r != nil)
 }
 
 func (m *blockMeter) experts(c ExpertsConfig) {
@@ -353,23 +311,21 @@ func (m *blockMeter) experts(c ExpertsConfig) {
 		chosen = min(chosen, count*int64(capacity(f, int(chosen), c.Router.Experts, int(m.rows))))
 	}
 	m.always += 4 * m.rows * (count + int64(c.Router.TopK))
-	m.valuesOf(ofNorms, "expertInput", chosen, dim)
+	m.valuesOf(recompute.Norms, "expertInput", chosen, dim)
 	if m.inFP8 {
-		m.classes[ofNorms].fp8.float32 += 4 * m.rows * dim // of the router
+		m.classes[recompute.Norms].fp8.float32 += 4 * m.rows * dim // of the router
 	}
-	m.gather = chosen * dim
-	m.feedForward(chosen, dim, hidden)
+	m.feedForward(chosen, hidden)
+	m.work.AddExperts(chosen, count)
 	for e := range count {
 		rows := chosen / count
 		if e < chosen%count {
 			rows++
 		}
 		m.normOperand(rows, dim, 2)
-		m.operand(ofProduct, rows, hidden, 1)
+		m.operand(recompute.Product, rows, hidden, 1)
 	}
-	m.outputs = m.down
-	m.down += 2 * m.rows * count * dim
-	m.valuesOf(ofOutputs, "expertOutput", chosen, dim)
+	m.valuesOf(recompute.Outputs, "expertOutput", chosen, dim)
 	if c.Shared > 0 {
 		m.mlp(m.rows, dim, int64(c.Shared)*hidden)
 	}
@@ -393,35 +349,10 @@ func (b *blockPlan) kept(p Policy) keptBytes {
 }
 
 // again returns the operations that compute again what a policy does not keep.
-func (b *blockPlan) again(p Policy) (ops int64) {
-	add := func(ofOp int64, needed bool) {
-		if needed {
-			ops += ofOp
-		}
+func (b *blockPlan) again(p Policy) int64 {
+	var ways [recompute.Classes]recompute.Way
+	for class, field := range p.Classes() {
+		ways[class] = recompute.Way(*field.Kept)
 	}
-	recomputed := func(k Keeping) bool { return k == Recompute }
-	fromNorm := recomputed(p.Projections) || recomputed(p.Latents)
-	add(b.norm, recomputed(p.Norms) || p.Norms == KeepFP8 && fromNorm)
-	add(b.tiles, recomputed(p.Norms))
-	add(b.latents, recomputed(p.Latents))
-	add(b.latentNorms, recomputed(p.Norms) || recomputed(p.Projections))
-	add(b.project, recomputed(p.Projections))
-	add(b.attend, recomputed(p.Probabilities))
-	mix := recomputed(p.Mixed) || recomputed(p.Middle) && p.Mixed != Keep
-	add(b.attend, mix && recomputed(p.Probabilities))
-	add(b.weigh, mix)
-	add(b.output, recomputed(p.Middle))
-	fromNorm = recomputed(p.Branches)
-	add(b.norm+b.gather, recomputed(p.Norms) || p.Norms == KeepFP8 && fromNorm)
-	add(b.branch, recomputed(p.Branches))
-	add(b.decode, p.Branches == KeepFP8)
-	add(b.swiglu, recomputed(p.Product) || p.Product == KeepFP8 && recomputed(p.Outputs))
-	add(b.outputs, recomputed(p.Outputs))
-	return ops
-}
-
-// forward returns the operations of the forward pass.
-func (b *blockPlan) forward() int64 {
-	return 2*b.norm + b.latents + b.latentNorms + b.project + b.attend + b.weigh + b.output +
-		b.gather + b.branch + b.swiglu + b.down
+	return b.work.Again(ways)
 }

@@ -67,12 +67,8 @@ func ActivationFormats() []ActivationFormat {
 }
 
 // String returns the name of f, such as "fp8-swiglu".
-func (f ActivationFormat) String() string { return activationFormats.String(f) }
-
-// MarshalText implements [encoding.TextMarshaler].
+func (f ActivationFormat) String() string               { return activationFormats.String(f) }
 func (f ActivationFormat) MarshalText() ([]byte, error) { return activationFormats.MarshalText(f) }
-
-// UnmarshalText implements [encoding.TextUnmarshaler].
 func (f *ActivationFormat) UnmarshalText(text []byte) error {
 	return activationFormats.UnmarshalText(f, text)
 }

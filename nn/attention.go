@@ -1,9 +1,6 @@
 package nn
 
-import (
-	"context"
-	"strings"
-)
+import "context"
 
 // AttentionConfig is the shape of an [Attention].
 type AttentionConfig struct {
@@ -83,23 +80,16 @@ func newAttention(prefix string, c AttentionConfig, o Options) (*Attention, erro
 	a := &Attention{
 		config: c,
 		input:  newCommonInput(o),
-		mixing: newMixing(strings.TrimSuffix(prefix, "."), c.Heads, c.KVHeads, c.HeadDim, c.HeadDim, o),
+		mixing: newMixing(prefix, c.Dim, c.Rotary, c.Heads, c.KVHeads, c.HeadDim, c.HeadDim, o),
 	}
-	for _, p := range []struct {
-		layer   **Linear
-		name    string
-		out, in int
-		options Options
-	}{
-		{&a.Query, "q_proj.weight", c.queryDim(), c.Dim, o},
-		{&a.Key, "k_proj.weight", c.kvDim(), c.Dim, o},
-		{&a.Value, "v_proj.weight", c.kvDim(), c.Dim, o},
-		{&a.Output, "o_proj.weight", c.Dim, c.queryDim(), o.roundInput()},
-	} {
-		var err error
-		if *p.layer, err = newLinear(prefix+p.name, newParam(prefix+p.name, p.out, p.in), p.options); err != nil {
-			return nil, err
-		}
+	err := newLinears(prefix,
+		linearSpec{&a.Query, "q_proj.weight", c.queryDim(), c.Dim, o},
+		linearSpec{&a.Key, "k_proj.weight", c.kvDim(), c.Dim, o},
+		linearSpec{&a.Value, "v_proj.weight", c.kvDim(), c.Dim, o},
+		linearSpec{&a.Output, "o_proj.weight", c.Dim, c.queryDim(), o.roundInput()},
+	)
+	if err != nil {
+		return nil, err
 	}
 	o.keepNorm(a.policy, a.Query, a.Key, a.Value)
 	o.keepInput(a.Output, a.policy.Mixed)
@@ -179,19 +169,12 @@ func (a *Attention) restore(ctx context.Context, values bool) error {
 	})
 }
 
-func (a *Attention) check(y, x []float32, batch, seq int) error {
-	return a.checkInput(y, x, batch, seq, a.config.Dim, a.config.Rotary)
-}
-
 // Backward takes the gradient dy of what the last Forward wrote. It writes that of x
 // to dx, which must not overlap dy, and adds those of the weights to their Grad.
 func (a *Attention) Backward(ctx context.Context, dx, dy []float32) error {
-	if !a.ready {
-		return noForward(a.layer)
-	}
 	rows := a.batch * a.seq
-	if len(dx) != rows*a.config.Dim || len(dy) != len(dx) {
-		return inputError("%s: gradients of %d input and %d output elements are not the %d rows of Forward", a.layer, len(dx), len(dy), rows)
+	if err := checkGradients(a.ready, a.layer, dx, dy, rows, a.config.Dim); err != nil {
+		return err
 	}
 	a.ready = false
 	if err := a.restore(ctx, false); err != nil {

@@ -236,12 +236,9 @@ func (b *Block) Backward(ctx context.Context, dx, dy []float32) error {
 
 // backward is Backward of scale times the loss.
 func (b *Block) backward(ctx context.Context, dx, dy []float32, scale float32) error {
-	if !b.ready {
-		return noForward(b.layer)
-	}
 	rows := b.batch * b.seq
-	if len(dx) != rows*b.dim || len(dy) != len(dx) {
-		return inputError("%s: gradients of %d input and %d output elements are not the %d rows of Forward", b.layer, len(dx), len(dy), rows)
+	if err := checkGradients(b.ready, b.layer, dx, dy, rows, b.dim); err != nil {
+		return err
 	}
 	b.ready = false
 	b.shared.tap(b.layer, ".gradient", dy, rows)

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/internal/number"
 	"github.com/octavo-fp8/octavo/internal/parallel"
 	"github.com/octavo-fp8/octavo/internal/rounding"
 )
@@ -20,7 +21,7 @@ type keptE5M6 struct {
 
 const e5m6Tile = 128
 
-var e5m6Lattice = newLattice("E5M6")
+var e5m6Lattice = number.Format{Exponent: 5, Mantissa: 6}.Lattice()
 
 // keep keeps values, [rows, cols].
 func (k *keptE5M6) keep(values []float32, rows, cols int) {

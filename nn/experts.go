@@ -439,12 +439,8 @@ func addTimes(y, x []float32, w float32) {
 // router's also those of scale times its balance loss: scale is what the loss was multiplied
 // by of which dy is the gradient.
 func (x *Experts) Backward(ctx context.Context, dx, dy []float32, scale float32) error {
-	if !x.ready {
-		return noForward(x.layer)
-	}
-	if len(dx) != x.batch*x.seq*x.config.Dim || len(dy) != len(dx) {
-		return inputError("%s: gradients of %d input and %d output elements are not the %d rows of Forward",
-			x.layer, len(dx), len(dy), x.batch*x.seq)
+	if err := checkGradients(x.ready, x.layer, dx, dy, x.batch*x.seq, x.config.Dim); err != nil {
+		return err
 	}
 	if err := meter.Err(ctx); err != nil {
 		return err

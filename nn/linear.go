@@ -84,6 +84,25 @@ func newLinear(name string, weight *Param, o Options) (*Linear, error) {
 	return l, nil
 }
 
+// linearSpec is a layer to be made: where it goes, the name of its weight behind a prefix, its
+// size and its options.
+type linearSpec struct {
+	layer   **Linear
+	name    string
+	out, in int
+	options Options
+}
+
+func newLinears(prefix string, specs ...linearSpec) (err error) {
+	for _, p := range specs {
+		name := prefix + p.name
+		if *p.layer, err = newLinear(name, newParam(name, p.out, p.in), p.options); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func (p *Param) check(name string) error {
 	if p == nil {
 		return configError("%s: the parameter is nil", name)
@@ -257,6 +276,19 @@ func (l *Linear) addBiasGradient(dy []float32) {
 
 func noForward(layer string) error {
 	return inputError("%s: Backward without a Forward in training before it", layer)
+}
+
+// checkGradients returns an error unless there was a Forward in training and the gradients of
+// a layer's input and output are of its rows.
+func checkGradients(ready bool, layer string, dx, dy []float32, rows, dim int) error {
+	if !ready {
+		return noForward(layer)
+	}
+	if len(dx) != rows*dim || len(dy) != len(dx) {
+		return inputError("%s: gradients of %d input and %d output elements are not the %d rows of Forward",
+			layer, len(dx), len(dy), rows)
+	}
+	return nil
 }
 
 // fold makes this call and its Backward multiply by W/s along in, where s are scales

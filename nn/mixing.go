@@ -3,6 +3,7 @@ package nn
 import (
 	"context"
 	"math"
+	"strings"
 	"sync/atomic"
 
 	"github.com/octavo-fp8/octavo/internal/meter"
@@ -14,6 +15,8 @@ import (
 // between the projections of an attention, and how the input of the last one is kept.
 type mixing struct {
 	layer            string // its name in taps
+	dim              int    // of what goes in and comes out
+	rotary           *Rotary
 	heads, kvHeads   int
 	keyDim, valueDim int // of a head's query or key, and of its value
 
@@ -40,9 +43,9 @@ type mixing struct {
 	}
 }
 
-func newMixing(layer string, heads, kvHeads, keyDim, valueDim int, o Options) mixing {
+func newMixing(prefix string, dim int, r *Rotary, heads, kvHeads, keyDim, valueDim int, o Options) mixing {
 	m := mixing{
-		layer: layer, heads: heads, kvHeads: kvHeads, keyDim: keyDim, valueDim: valueDim,
+		layer: strings.TrimSuffix(prefix, "."), dim: dim, rotary: r, heads: heads, kvHeads: kvHeads, keyDim: keyDim, valueDim: valueDim,
 		scale:   float32(1 / math.Sqrt(float64(keyDim))),
 		workers: o.Workers,
 		shared:  o.Shared,
@@ -57,18 +60,18 @@ func newMixing(layer string, heads, kvHeads, keyDim, valueDim int, o Options) mi
 	return m
 }
 
-// checkInput returns an error unless x and y are of so many sequences, which are not too
+// check returns an error unless x and y are of so many sequences, which are not too
 // long.
-func (m *mixing) checkInput(y, x []float32, batch, seq, dim int, r *Rotary) error {
-	n, ok := product(batch, seq, dim)
+func (m *mixing) check(y, x []float32, batch, seq int) error {
+	n, ok := product(batch, seq, m.dim)
 	_, scores := product(batch, m.heads, seq, seq)
 	_, wide := product(batch, seq, m.heads, max(m.keyDim, m.valueDim))
 	switch {
 	case batch <= 0 || seq <= 0 || !ok || uint64(len(x)) != n || len(y) != len(x):
 		return inputError("%s: an input of %d and an output of %d elements are not %d sequences of %d rows of %d",
-			m.layer, len(x), len(y), batch, seq, dim)
-	case r != nil && seq > r.context:
-		return inputError("%s: seq is %d: its rotary positions are for %d", m.layer, seq, r.context)
+			m.layer, len(x), len(y), batch, seq, m.dim)
+	case m.rotary != nil && seq > m.rotary.context:
+		return inputError("%s: seq is %d: its rotary positions are for %d", m.layer, seq, m.rotary.context)
 	case !scores || !wide:
 		return inputError("%s: the scores of %d sequences of %d are too many", m.layer, batch, seq)
 	}

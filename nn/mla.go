@@ -2,7 +2,6 @@ package nn
 
 import (
 	"context"
-	"strings"
 
 	"github.com/octavo-fp8/octavo/internal/parallel"
 )
@@ -145,7 +144,7 @@ func newMLA(prefix string, c MLAConfig, o Options) (*MLA, error) {
 	a := &MLA{
 		config: c,
 		input:  newCommonInput(o),
-		mixing: newMixing(strings.TrimSuffix(prefix, "."), c.Heads, c.Heads, c.NoPE+c.RoPE, c.Value, o),
+		mixing: newMixing(prefix, c.Dim, c.Rotary, c.Heads, c.Heads, c.NoPE+c.RoPE, c.Value, o),
 	}
 	layers := map[string]**Linear{
 		"q_proj": &a.Query, "q_a_proj": &a.QueryDown, "q_b_proj": &a.Query,
@@ -312,10 +311,6 @@ func (a *MLA) restore(ctx context.Context, values bool) error {
 	})
 }
 
-func (a *MLA) check(y, x []float32, batch, seq int) error {
-	return a.checkInput(y, x, batch, seq, a.config.Dim, a.config.Rotary)
-}
-
 // queries writes queries to q, without their positions.
 func (a *MLA) queries(ctx context.Context, q []float32, rows int) error {
 	if a.QueryDown == nil {
@@ -368,13 +363,9 @@ func (a *MLA) rotateQueries(q []float32, sign float32) {
 // Backward takes the gradient dy of what the last Forward wrote. It writes that of x
 // to dx, which must not overlap dy, and adds those of the parameters to their Grad.
 func (a *MLA) Backward(ctx context.Context, dx, dy []float32) error {
-	if !a.ready {
-		return noForward(a.layer)
-	}
 	rows, c := a.batch*a.seq, a.config
-	if len(dx) != rows*c.Dim || len(dy) != len(dx) {
-		return inputError("%s: gradients of %d input and %d output elements are not the %d rows of Forward",
-			a.layer, len(dx), len(dy), rows)
+	if err := checkGradients(a.ready, a.layer, dx, dy, rows, c.Dim); err != nil {
+		return err
 	}
 	a.ready = false
 	if err := a.restore(ctx, false); err != nil {

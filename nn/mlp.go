@@ -61,20 +61,13 @@ func newMLP(prefix string, dim, hidden int, o Options) (*MLP, error) {
 		workers: o.Workers, shared: o.Shared, scratch: &o.Shared.scratch,
 		input: newCommonInput(o), policy: o.keeping(),
 	}
-	for _, p := range []struct {
-		layer   **Linear
-		name    string
-		out, in int
-		options Options
-	}{
-		{&m.Gate, "gate_proj.weight", hidden, dim, o.roundInput()},
-		{&m.Up, "up_proj.weight", hidden, dim, o.roundInput()},
-		{&m.Down, "down_proj.weight", dim, hidden, o.roundGradient()},
-	} {
-		var err error
-		if *p.layer, err = newLinear(prefix+p.name, newParam(prefix+p.name, p.out, p.in), p.options); err != nil {
-			return nil, err
-		}
+	err := newLinears(prefix,
+		linearSpec{&m.Gate, "gate_proj.weight", hidden, dim, o.roundInput()},
+		linearSpec{&m.Up, "up_proj.weight", hidden, dim, o.roundInput()},
+		linearSpec{&m.Down, "down_proj.weight", dim, hidden, o.roundGradient()},
+	)
+	if err != nil {
+		return nil, err
 	}
 	o.keepNorm(m.policy, m.Gate, m.Up)
 	o.keepInput(m.Down, m.policy.Product)
@@ -82,12 +75,9 @@ func newMLP(prefix string, dim, hidden int, o Options) (*MLP, error) {
 		m.inFP8 = newKeptBranches(m.Up, m.Gate, *r)
 	}
 	if o.Smoothing != nil {
-		var err error
-		if m.smoother, err = o.Shared.scaling.smoother(m.layer, *o.Smoothing); err != nil {
-			return nil, err
-		}
+		m.smoother, err = o.Shared.scaling.smoother(m.layer, *o.Smoothing)
 	}
-	return m, nil
+	return m, err
 }
 
 // Params returns the weights: gate, up, down.
@@ -182,11 +172,8 @@ func (m *MLP) multiply() {
 // Backward takes the gradient dy of what the last Forward wrote. It writes that of x
 // to dx, which must not overlap dy, and adds those of the weights to their Grad.
 func (m *MLP) Backward(ctx context.Context, dx, dy []float32) error {
-	if !m.ready {
-		return noForward(m.layer)
-	}
-	if len(dx) != m.rows*m.dim || len(dy) != len(dx) {
-		return inputError("%s: gradients of %d input and %d output elements are not the %d rows of Forward", m.layer, len(dx), len(dy), m.rows)
+	if err := checkGradients(m.ready, m.layer, dx, dy, m.rows, m.dim); err != nil {
+		return err
 	}
 	if err := meter.Err(ctx); err != nil {
 		return err

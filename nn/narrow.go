@@ -2,9 +2,8 @@ package nn
 
 import (
 	"fmt"
-	"math"
 
-	"github.com/octavo-fp8/octavo/internal/rounding"
+	"github.com/octavo-fp8/octavo/internal/number"
 )
 
 // NarrowFormat names a binary floating-point format by its bits of exponent and
@@ -40,33 +39,20 @@ const (
 	NarrowE2M1 NarrowFormat = "E2M1"
 )
 
-// bits returns the number of exponent and mantissa bits. The error names what is no
-// format.
-func (f NarrowFormat) bits() (exponent, mantissa int, err error) {
-	n, err := fmt.Sscanf(string(f), "E%dM%d", &exponent, &mantissa)
-	known := f == NarrowBF16 || exponent >= 1 && exponent <= 5 && mantissa >= 1 && mantissa <= 10
-	if n != 2 || err != nil || !known || string(f) != fmt.Sprintf("E%dM%d", exponent, mantissa) {
-		return 0, 0, fmt.Errorf("format %q: want one from E1M1 to E5M10, such as %q, or %q, which is BF16", f, NarrowE2M1, NarrowBF16)
+// number returns what the format is. The error names what is no format.
+func (f NarrowFormat) number() (number.Format, error) {
+	n, ok := number.Parse(string(f))
+	if !ok {
+		return n, fmt.Errorf("format %q: want one from E1M1 to E5M10, such as %q, or %q, which is BF16", f, NarrowE2M1, NarrowBF16)
 	}
-	return exponent, mantissa, nil
+	return n, nil
 }
 
-// newLattice returns where the numbers lie of a format that there is, other than BF16.
-func newLattice(f NarrowFormat) rounding.Lattice {
-	exponent, mantissa, _ := f.bits()
-	bias := 1<<(exponent-1) - 1
-	top := 1<<exponent - 1 - bias // exponent of the largest number
-	unused := 0                   // codes of the largest exponent that are no numbers
-	switch {
-	case exponent == 5:
-		top--
-	case f == NarrowE4M3:
-		unused = 1
+// mustNumber is number of a format that there is.
+func (f NarrowFormat) mustNumber() number.Format {
+	n, err := f.number()
+	if err != nil {
+		panic(err)
 	}
-	significand := 2<<mantissa - 1 - unused
-	return rounding.Lattice{
-		Mantissa:  uint32(mantissa),
-		MinNormal: uint32(127+1-bias) << 23,
-		Max:       float32(math.Ldexp(float64(significand), top-mantissa)),
-	}
+	return n
 }

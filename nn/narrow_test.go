@@ -118,7 +118,7 @@ func TestNearestByDefinition(t *testing.T) {
 		numbers := numbersOf(f)
 		values := telling(numbers)
 		got := make([]float32, len(values))
-		lattice := newLattice(f)
+		lattice := f.mustNumber().Lattice()
 		rounding.Nearest(got, values, &lattice, unscaled)
 		for i, x := range values {
 			requireBits(t, float32(plainRound(numbers, float64(x), toNearest)), got[i], x, f)
@@ -132,7 +132,7 @@ func TestStochasticByDefinition(t *testing.T) {
 		numbers := numbersOf(f)
 		values := telling(numbers)
 		got := make([]float32, len(values))
-		lattice := newLattice(f)
+		lattice := f.mustNumber().Lattice()
 		rounding.Stochastic(got, values, &lattice, unscaled, seed, first)
 		for i, x := range values {
 			random := plainMix(plainMix(seed)+first+uint64(i)) >> 32
@@ -147,7 +147,7 @@ func TestSmallestRandomNumber(t *testing.T) {
 	const seed = 4
 	first := plainUnmix(1) - plainMix(seed)
 	require.Zero(t, plainMix(plainMix(seed)+first)>>32)
-	lattice := newLattice(NarrowE2M1)
+	lattice := NarrowE2M1.mustNumber().Lattice()
 	for x, want := range map[float32]float32{0: 0, 1: 1, -6: -6, 0.5: 0.5, 1.001: 1.5, -0.001: -0.5, 0x1p-34: 0, 0x1p-33: 0.5} {
 		got := make([]float32, 1)
 		rounding.Stochastic(got, []float32{x}, &lattice, unscaled, seed, first)

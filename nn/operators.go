@@ -2,11 +2,11 @@ package nn
 
 import (
 	"fmt"
-	"math"
 
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/internal/canonical"
 	"github.com/octavo-fp8/octavo/internal/enum"
+	"github.com/octavo-fp8/octavo/internal/number"
 	"github.com/octavo-fp8/octavo/internal/parallel"
 	"github.com/octavo-fp8/octavo/internal/rounding"
 )
@@ -73,7 +73,7 @@ func (o Operators) check(what string) error {
 		if *f.format == "" {
 			continue
 		}
-		if _, _, err := f.format.bits(); err != nil {
+		if _, err := f.format.number(); err != nil {
 			return configError("%s.Operators.%s: %w", what, f.name, err)
 		}
 	}
@@ -107,12 +107,8 @@ func OperatorClasses() []OperatorClass {
 }
 
 // String returns the text of c, such as "softmax".
-func (c OperatorClass) String() string { return operatorClasses.String(c) }
-
-// MarshalText implements [encoding.TextMarshaler].
+func (c OperatorClass) String() string               { return operatorClasses.String(c) }
 func (c OperatorClass) MarshalText() ([]byte, error) { return operatorClasses.MarshalText(c) }
-
-// UnmarshalText implements [encoding.TextUnmarshaler].
 func (c *OperatorClass) UnmarshalText(text []byte) error {
 	return operatorClasses.UnmarshalText(c, text)
 }
@@ -144,17 +140,12 @@ func newResultRounder(f NarrowFormat, workers int) *resultRounder {
 	case NarrowBF16:
 		return &resultRounder{bf16: true, workers: workers}
 	}
-	return &resultRounder{lattice: newLattice(f), workers: workers}
+	return &resultRounder{lattice: f.mustNumber().Lattice(), workers: workers}
 }
 
 // RoundRows rounds rows of so many values as [Operators] round what they compute: the zero
 // format leaves them. It panics if f is no format, or values are not rows.
 func (f NarrowFormat) RoundRows(values []float32, cols, workers int) {
-	if f != "" {
-		if _, _, err := f.bits(); err != nil {
-			panic(err)
-		}
-	}
 	if cols < 1 || len(values)%cols != 0 {
 		panic("nn: NarrowFormat.RoundRows of values that are not rows")
 	}
@@ -199,20 +190,15 @@ func newSums(f NarrowFormat) sums {
 	if f == "" {
 		return sums{}
 	}
-	_, mantissa, _ := f.bits()
-	return sums{mantissa}
+	return sums{f.mustNumber().Mantissa}
 }
 
 // add returns a+b.
 func (s sums) add(a, b float32) float32 {
-	sum := a + b
-	if s.mantissa == 0 || math.IsNaN(float64(sum)) {
-		return sum
+	if s.mantissa == 0 {
+		return a + b
 	}
-	drop := inFloat32 - s.mantissa
-	bits := math.Float32bits(sum)
-	bits += 1<<(drop-1) - 1 + bits>>drop&1
-	return math.Float32frombits(bits >> drop << drop)
+	return number.RoundMantissa(a+b, s.mantissa)
 }
 
 // total adds values to sum, in order.

@@ -23,12 +23,8 @@ var keepings = enum.Enum[Keeping]{
 }
 
 // String returns the text of k, such as "recompute".
-func (k Keeping) String() string { return keepings.String(k) }
-
-// MarshalText implements [encoding.TextMarshaler].
-func (k Keeping) MarshalText() ([]byte, error) { return keepings.MarshalText(k) }
-
-// UnmarshalText implements [encoding.TextUnmarshaler].
+func (k Keeping) String() string                   { return keepings.String(k) }
+func (k Keeping) MarshalText() ([]byte, error)     { return keepings.MarshalText(k) }
 func (k *Keeping) UnmarshalText(text []byte) error { return keepings.UnmarshalText(k, text) }
 
 // Policy says of each class of a block's activations how it comes from the forward to the

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/octavo-fp8/octavo/internal/knapsack"
+	"github.com/octavo-fp8/octavo/internal/recompute"
 )
 
 // BudgetError is the error of a budget that no policies keep to.
@@ -52,7 +53,7 @@ func newPolicySearch(p *planner) *policySearch {
 	for _, plan := range p.kinds {
 		policies, choices := plan.choices()
 		k := knapsack.Kind{Choices: choices}
-		for class := range classCount {
+		for class := range recompute.Classes {
 			k.Shared = append(k.Shared, plan.classes[class].turnBytes())
 		}
 		for _, of := range p.kindOf {

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/octavo-fp8/octavo/internal/knapsack"
+	"github.com/octavo-fp8/octavo/internal/recompute"
 	"github.com/octavo-fp8/octavo/swiglu"
 )
 
@@ -186,7 +187,7 @@ func everyPlan(p *planner) (all []ActivationPlan) {
 }
 
 // masks are the classes that are kept in FP32.
-func masks(p Policy) (kept [classCount]bool) {
+func masks(p Policy) (kept [recompute.Classes]bool) {
 	for i, f := range p.Classes() {
 		kept[i] = *f.Kept == Keep
 	}

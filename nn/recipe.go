@@ -72,12 +72,8 @@ func Parts() []Part {
 }
 
 // String returns the text of p, such as "square-weights".
-func (p Part) String() string { return parts.String(p) }
-
-// MarshalText implements [encoding.TextMarshaler].
-func (p Part) MarshalText() ([]byte, error) { return parts.MarshalText(p) }
-
-// UnmarshalText implements [encoding.TextUnmarshaler].
+func (p Part) String() string                   { return parts.String(p) }
+func (p Part) MarshalText() ([]byte, error)     { return parts.MarshalText(p) }
 func (p *Part) UnmarshalText(text []byte) error { return parts.UnmarshalText(p, text) }
 
 // Recipes returns the recipes that have names:

@@ -155,10 +155,10 @@ func newRounder(n Narrowing, workers int) rounder {
 	r := rounder{Narrowing: n, workers: workers, decoded: new(decodedOperand), found: new(sharedMagnitudes)}
 	r.mantissa = inFloat32
 	if n.Format == NarrowBF16 || n.Format != "" && !n.ExactScale {
-		_, r.mantissa, _ = n.Format.bits() // scales are powers of two
+		r.mantissa = n.Format.mustNumber().Mantissa // scales are powers of two
 	}
 	if n.Format != "" && n.Format != NarrowBF16 {
-		r.lattice = newLattice(n.Format)
+		r.lattice = n.Format.mustNumber().Lattice()
 	}
 	return r
 }

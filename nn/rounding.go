@@ -91,7 +91,7 @@ func (n Narrowing) check() error {
 	if n.Format == "" {
 		return nil
 	}
-	_, _, err := n.Format.bits()
+	_, err := n.Format.number()
 	return err
 }
 

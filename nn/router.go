@@ -64,12 +64,8 @@ var scorings = enum.Enum[Scoring]{
 }
 
 // String returns the text of s, such as "sigmoid".
-func (s Scoring) String() string { return scorings.String(s) }
-
-// MarshalText implements [encoding.TextMarshaler].
-func (s Scoring) MarshalText() ([]byte, error) { return scorings.MarshalText(s) }
-
-// UnmarshalText implements [encoding.TextUnmarshaler].
+func (s Scoring) String() string                   { return scorings.String(s) }
+func (s Scoring) MarshalText() ([]byte, error)     { return scorings.MarshalText(s) }
 func (s *Scoring) UnmarshalText(text []byte) error { return scorings.UnmarshalText(s, text) }
 
 func (c RouterConfig) withDefaults() RouterConfig {

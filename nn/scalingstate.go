@@ -90,10 +90,8 @@ func (s *Scaling) Check(state ScalingState) error {
 			return stateError("scaling state of %q: %w", name, err)
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(state.Smoothers)) {
-		if _, ok := s.smoothers[name]; !ok {
-			return stateError("smoothing state of %q: the model has none of that name", name)
-		}
+	if err := noOthers("smoothing state", state.Smoothers, s.smoothers); err != nil {
+		return err
 	}
 	return s.checkRouters(state.Routers)
 }
@@ -109,9 +107,14 @@ func (s *Scaling) checkRouters(saved map[string]RouterState) error {
 			return stateError("router state of %q: %w", name, err)
 		}
 	}
+	return noOthers("router state", saved, s.routers)
+}
+
+// noOthers returns an error that names the first state which is saved and not of the model.
+func noOthers[S, P any](what string, saved map[string]S, present map[string]P) error {
 	for _, name := range slices.Sorted(maps.Keys(saved)) {
-		if s.routers[name] == nil {
-			return stateError("router state of %q: the model has none of that name", name)
+		if _, ok := present[name]; !ok {
+			return stateError("%s of %q: the model has none of that name", what, name)
 		}
 	}
 	return nil
@@ -139,12 +142,7 @@ func (s *Scaling) checkHistories(saved map[string]scaling.HistoryState) error {
 			return stateError("the scaling history of %q has %d steps, the model's %d", name, len(h.Blocks[0].Past), len(present[name].Blocks[0].Past))
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(saved)) {
-		if _, ok := present[name]; !ok {
-			return stateError("scaling history of %q: the model has none of that name", name)
-		}
-	}
-	return nil
+	return noOthers("scaling history", saved, present)
 }
 
 // MergeScaling returns the states of data-parallel workers as one, by [scaling.Merge]

@@ -1,15 +1,16 @@
 package nn
 
 import (
+	"encoding"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"hash/fnv"
 	"maps"
-	"math"
 	"slices"
 	"strconv"
 
+	"github.com/octavo-fp8/octavo/internal/varint"
 	"github.com/octavo-fp8/octavo/scaling"
 	"github.com/octavo-fp8/octavo/swiglu"
 )
@@ -195,26 +196,23 @@ func MergeStepAmax(all ...StepAmax) (StepAmax, error) {
 // follow where there are any: for each router the number of its experts and their loads,
 // as unsigned varints.
 func (a StepAmax) MarshalBinary() ([]byte, error) {
-	data := binary.AppendUvarint(nil, uint64(a.Version))
-	data = binary.AppendUvarint(data, a.Backwards)
-	data = binary.AppendUvarint(data, uint64(len(a.Smoothers)))
+	data := varint.Append(varint.Append(varint.Append(nil, a.Version), a.Backwards), len(a.Smoothers))
 	data = binary.LittleEndian.AppendUint64(data, a.Names)
-	part, err := a.Histories.MarshalBinary()
+	parts := []encoding.BinaryMarshaler{a.Histories}
 	for _, s := range a.Smoothers {
+		parts = append(parts, s)
+	}
+	for _, p := range parts {
+		part, err := p.MarshalBinary()
 		if err != nil {
-			break
+			return nil, stateError("%w", err)
 		}
-		data = append(binary.AppendUvarint(data, uint64(len(part))), part...)
-		part, err = s.MarshalBinary()
+		data = varint.AppendPart(data, part)
 	}
-	if err != nil {
-		return nil, stateError("%w", err)
-	}
-	data = append(binary.AppendUvarint(data, uint64(len(part))), part...)
 	for _, load := range a.Loads {
-		data = binary.AppendUvarint(data, uint64(len(load)))
+		data = varint.Append(data, len(load))
 		for _, n := range load {
-			data = binary.AppendUvarint(data, uint64(n))
+			data = varint.Append(data, n)
 		}
 	}
 	return data, nil
@@ -224,64 +222,44 @@ func (a StepAmax) MarshalBinary() ([]byte, error) {
 // leaves a as it is, if the data cannot be right.
 func (a *StepAmax) UnmarshalBinary(data []byte) error {
 	damaged := stateError("what a step recorded is damaged: %d bytes", len(data))
-	var header [3]uint64
-	for i := range header {
-		v, n := binary.Uvarint(data)
-		if n <= 0 {
-			return damaged
-		}
-		header[i], data = v, data[n:]
+	r := varint.Reader{Data: data}
+	version := r.Uint64()
+	if !r.Failed && version != stepAmaxVersion {
+		return stateError("what a step recorded is of version %d: this package reads version %d", version, stepAmaxVersion)
 	}
-	if header[0] != stepAmaxVersion {
-		return stateError("what a step recorded is of version %d: this package reads version %d", header[0], stepAmaxVersion)
-	}
-	if len(data) < 8 || header[2] > uint64(len(data)) {
+	read := StepAmax{Version: stepAmaxVersion, Backwards: r.Uint64()}
+	smoothers, names := r.Count(), r.Bytes(8)
+	if r.Failed {
 		return damaged
 	}
-	read := StepAmax{Version: stepAmaxVersion, Backwards: header[1], Names: binary.LittleEndian.Uint64(data)}
-	if header[2] > 0 {
-		read.Smoothers = make([]swiglu.Amaxes, header[2])
+	read.Names = binary.LittleEndian.Uint64(names)
+	parts := []encoding.BinaryUnmarshaler{&read.Histories}
+	if smoothers > 0 {
+		read.Smoothers = make([]swiglu.Amaxes, smoothers)
 	}
-	data = data[8:]
-	parts := []interface{ UnmarshalBinary([]byte) error }{&read.Histories}
 	for i := range read.Smoothers {
 		parts = append(parts, &read.Smoothers[i])
 	}
 	for _, part := range parts {
-		length, n := binary.Uvarint(data)
-		if n <= 0 || length > uint64(len(data)-n) {
+		form := r.Part()
+		if r.Failed {
 			return damaged
 		}
-		if err := part.UnmarshalBinary(data[n : n+int(length)]); err != nil {
+		if err := part.UnmarshalBinary(form); err != nil {
 			return stateError("%w", err)
 		}
-		data = data[n+int(length):]
 	}
-	for len(data) > 0 {
-		var load []int64
-		if load, data = readLoad(data); load == nil {
-			return damaged
+	for len(r.Data) > 0 && !r.Failed {
+		load := make([]int64, r.Count())
+		for i := range load {
+			load[i] = int64(r.Int())
 		}
+		r.Failed = r.Failed || len(load) == 0
 		read.Loads = append(read.Loads, load)
+	}
+	if r.Failed {
+		return damaged
 	}
 	*a = read
 	return nil
-}
-
-// readLoad returns the load that data begins with and what follows, or nil where it cannot
-// be right.
-func readLoad(data []byte) (load []int64, rest []byte) {
-	experts, n := binary.Uvarint(data)
-	if n <= 0 || experts == 0 || experts > uint64(len(data)-n) {
-		return nil, nil
-	}
-	data = data[n:]
-	for range experts {
-		tokens, n := binary.Uvarint(data)
-		if n <= 0 || tokens > math.MaxInt64 {
-			return nil, nil
-		}
-		load, data = append(load, int64(tokens)), data[n:]
-	}
-	return load, data
 }

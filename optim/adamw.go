@@ -8,6 +8,7 @@ import (
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/internal/guard"
 	"github.com/octavo-fp8/octavo/internal/meter"
+	"github.com/octavo-fp8/octavo/internal/number"
 	"github.com/octavo-fp8/octavo/internal/sentinel"
 	"github.com/octavo-fp8/octavo/nn"
 )
@@ -65,7 +66,7 @@ func (o *AdamW) Step(ctx context.Context, params []*nn.Param, lr float64) (norm 
 	if norm, err = o.norm(ctx, params, lr); err != nil {
 		return norm, err
 	}
-	if !isFinite(norm) {
+	if !number.IsFinite(norm) {
 		return norm, sentinel.Errorf(ErrNonFinite, "optim: the gradient norm is %v: it must be finite", norm)
 	}
 	return norm, o.step(params, lr, norm)
@@ -81,7 +82,7 @@ func (o *AdamW) StepNorm(ctx context.Context, params []*nn.Param, lr, norm float
 	if err := o.check(params, lr); err != nil {
 		return err
 	}
-	if !isFinite(norm) || norm < 0 {
+	if !number.IsFinite(norm) || norm < 0 {
 		return sentinel.Errorf(ErrNonFinite, "optim: the gradient norm is %v: it must be finite and not negative", norm)
 	}
 	if err := meter.Err(ctx); err != nil {
@@ -190,8 +191,6 @@ func (o *AdamW) start(params []*nn.Param) {
 	}
 	o.power1, o.power2 = 1, 1
 }
-
-func isFinite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 
 // GradientNorm returns the root of the sum of the squares of all gradients, added up in
 // order: what [AdamW.Step] returns and clips by.

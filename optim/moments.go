@@ -62,12 +62,8 @@ func MomentFormats() []MomentFormat {
 }
 
 // String returns the name of f, such as "fp8-expanded".
-func (f MomentFormat) String() string { return momentFormats.String(f) }
-
-// MarshalText implements [encoding.TextMarshaler].
-func (f MomentFormat) MarshalText() ([]byte, error) { return momentFormats.MarshalText(f) }
-
-// UnmarshalText implements [encoding.TextUnmarshaler].
+func (f MomentFormat) String() string                   { return momentFormats.String(f) }
+func (f MomentFormat) MarshalText() ([]byte, error)     { return momentFormats.MarshalText(f) }
 func (f *MomentFormat) UnmarshalText(text []byte) error { return momentFormats.UnmarshalText(f, text) }
 
 const (

@@ -3,6 +3,7 @@ package optim
 import (
 	"context"
 
+	"github.com/octavo-fp8/octavo/internal/number"
 	"github.com/octavo-fp8/octavo/nn"
 	"github.com/octavo-fp8/octavo/telemetry"
 )
@@ -35,7 +36,7 @@ func (o *AdamW) StepOrSkip(ctx context.Context, params []*nn.Param, lr float64, 
 	if norm, err = o.norm(ctx, params, lr); err != nil {
 		return norm, nil, err
 	}
-	if isFinite(norm) {
+	if number.IsFinite(norm) {
 		return norm, nil, o.step(params, lr, norm)
 	}
 	o.skipped++
@@ -55,7 +56,7 @@ func (o *AdamW) Skipped() int64 { return o.skipped }
 func firstNonFinite(params []*nn.Param) telemetry.NonFinite {
 	for _, p := range params {
 		for i, g := range p.Grad {
-			if v := float64(g); !isFinite(v) {
+			if v := float64(g); !number.IsFinite(v) {
 				return telemetry.NonFinite{Tensor: p.Name, Op: "gradient", Index: i, Value: v}
 			}
 		}

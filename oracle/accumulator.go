@@ -62,8 +62,8 @@ func (a *accumulator) addScaled(p int128, unit int, sa, sb float32) {
 }
 
 // number returns the sum in 64 bits and what is below them as sticky.
-func (a *accumulator) number() number {
-	var n number
+func (a *accumulator) number() unrounded {
+	var n unrounded
 	magnitude := *a
 	if n.negative = a[len(a)-1]>>63 == 1; n.negative {
 		carry := uint64(0)
@@ -76,7 +76,7 @@ func (a *accumulator) number() number {
 		top--
 	}
 	if top < 0 {
-		return number{}
+		return unrounded{}
 	}
 	zeros := bits.LeadingZeros64(magnitude[top])
 	n.significand = magnitude[top] << zeros

@@ -73,32 +73,33 @@ func Bound[T gemm.Output](ctx context.Context, bound []float64, old []T, a, b *t
 	if err == nil {
 		err = p.checkOptions(len(bound), &o)
 	}
-	if err != nil {
-		return fmt.Errorf("oracle: %w", err)
+	if err == nil {
+		d := newDerivation(&p, acc, o, layoutOf[T]())
+		tables := [2][256]float64{magnitudes(a.Format, acc.modeled()), magnitudes(b.Format, acc.modeled())}
+		err = bounds(ctx, bound, old, p.grid, &o, func(t *tile) (func(i, j int, e ending) float64, func()) {
+			s := p.strips(t, &tables)
+			return func(i, j int, e ending) float64 { return d.element(s, i, j, e) }, func() { stripsPool.Put(s) }
+		})
 	}
-	if o.Accumulate && len(old) != len(bound) {
-		return sentinel.Length(gemm.ErrOperands, "oracle: the old C", len(old), len(bound))
-	}
-	d := newDerivation(&p, acc, o, layoutOf[T]())
-	tables := [2][256]float64{magnitudes(a.Format, acc.modeled()), magnitudes(b.Format, acc.modeled())}
-	err = p.tiles(ctx, "bound", &o, func(t *tile) error {
-		s := p.strips(t, &tables)
-		defer stripsPool.Put(s)
-		for i := t.i0; i < t.i1; i++ {
-			for j := t.j0; j < t.j1; j++ {
-				at := i*p.n + j
-				bound[at] = d.element(s, i, j, newEnding(old, at, j, &o))
-				if err := t.done(); err != nil {
-					return err
-				}
-			}
-		}
-		return nil
-	})
 	if err != nil {
 		return fmt.Errorf("oracle: %w", err)
 	}
 	return nil
+}
+
+// bounds writes the bounds of elements. bounder returns what bounds those of a tile, and what
+// gives it back.
+func bounds[T gemm.Output](ctx context.Context, bound []float64, old []T, g grid, o *Options, bounder func(t *tile) (func(i, j int, e ending) float64, func())) error {
+	if o.Accumulate && len(old) != len(bound) {
+		return sentinel.Length(gemm.ErrOperands, "the old C", len(old), len(bound))
+	}
+	return g.elements(ctx, "bound", o, func(t *tile) (func(i, j int), func()) {
+		of, end := bounder(t)
+		return func(i, j int) {
+			at := i*g.n + j
+			bound[at] = of(i, j, newEnding(old, at, j, o))
+		}, end
+	})
 }
 
 func (acc *Accumulation) modeled() bool { return acc.Kernel.Model != Model{} }

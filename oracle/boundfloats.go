@@ -6,7 +6,6 @@ import (
 	"math"
 
 	"github.com/octavo-fp8/octavo/gemm"
-	"github.com/octavo-fp8/octavo/internal/sentinel"
 )
 
 // BoundFloats is [Bound] for operands in BF16, FP16 or TF32: how far the C of a correct
@@ -21,27 +20,13 @@ func BoundFloats[T gemm.Output](ctx context.Context, bound []float64, old []T, a
 	if err == nil {
 		err = g.checkOptions(len(bound), &o)
 	}
-	if err != nil {
-		return fmt.Errorf("oracle: %w", err)
+	if err == nil {
+		d := newFloatDerivation(g, &acc, &o, layoutOf[T]())
+		err = bounds(ctx, bound, old, g, &o, func(t *tile) (func(i, j int, e ending) float64, func()) {
+			s := newFloatSums(a, b, t, acc.modeled())
+			return func(i, j int, e ending) float64 { return d.element(s, i, j, e) }, func() { floatPool.Put(s) }
+		})
 	}
-	if o.Accumulate && len(old) != len(bound) {
-		return sentinel.Length(gemm.ErrOperands, "oracle: the old C", len(old), len(bound))
-	}
-	d := newFloatDerivation(g, &acc, &o, layoutOf[T]())
-	err = g.tiles(ctx, "bound", &o, func(t *tile) error {
-		s := newFloatSums(a, b, t, acc.modeled())
-		defer floatPool.Put(s)
-		for i := t.i0; i < t.i1; i++ {
-			for j := t.j0; j < t.j1; j++ {
-				at := i*g.n + j
-				bound[at] = d.element(s, i, j, newEnding(old, at, j, &o))
-				if err := t.done(); err != nil {
-					return err
-				}
-			}
-		}
-		return nil
-	})
 	if err != nil {
 		return fmt.Errorf("oracle: %w", err)
 	}

@@ -157,21 +157,14 @@ func Partials(ctx context.Context, dst []uint64, a, b *tensor.Tensor, q int, o O
 
 func (p *product) partials(ctx context.Context, dst []uint64, q int, o *Options) error {
 	lo, hi := p.span(q)
-	return p.tiles(ctx, "partials", o, func(t *tile) error {
+	return p.elements(ctx, "partials", o, func(t *tile) (func(i, j int), func()) {
 		s := integerPool.Get().(*integerStrips)
-		defer integerPool.Put(s)
 		s.a.decode(p.a, t.i0, t.i1, false)
 		s.b.decode(p.b, t.j0, t.j1, false)
-		for i := t.i0; i < t.i1; i++ {
-			x := s.a.rows[(i-t.i0)*p.k+lo : (i-t.i0)*p.k+hi]
-			for j := t.j0; j < t.j1; j++ {
-				dst[i*p.n+j] = uint64(dotIntegers(x, s.b.rows[(j-t.j0)*p.k+lo:(j-t.j0)*p.k+hi]))
-				if err := t.done(); err != nil {
-					return err
-				}
-			}
-		}
-		return nil
+		return func(i, j int) {
+			x, y := s.a.rows[(i-t.i0)*p.k:][lo:hi], s.b.rows[(j-t.j0)*p.k:][lo:hi]
+			dst[i*p.n+j] = uint64(dotIntegers(x, y))
+		}, func() { integerPool.Put(s) }
 	})
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/octavo-fp8/octavo/gemm"
 	"github.com/octavo-fp8/octavo/internal/meter"
+	"github.com/octavo-fp8/octavo/internal/number"
 	"github.com/octavo-fp8/octavo/internal/parallel"
 	"github.com/octavo-fp8/octavo/internal/sentinel"
 	"github.com/octavo-fp8/octavo/progress"
@@ -143,7 +144,7 @@ func compareRange[T gemm.Output](c *comparer, m *meter.Meter, got, want []T, bou
 			if bound != nil {
 				limit = bound[i]
 			}
-			c.element(i, g, w, float64(widen(got[i])), float64(widen(want[i])), limit)
+			c.element(i, g, w, number.Float64(got[i]), number.Float64(want[i]), limit)
 		}
 		if err := m.Add(int64(to - from)); err != nil {
 			return err

@@ -68,10 +68,6 @@ func Patterns() []Pattern {
 func ParsePattern(name string) (Pattern, error) { return patterns.Parse(name) }
 
 // String returns the pattern's name, such as "outlier".
-func (p Pattern) String() string { return patterns.String(p) }
-
-// MarshalText returns the name, and an error for an unknown pattern.
-func (p Pattern) MarshalText() ([]byte, error) { return patterns.MarshalText(p) }
-
-// UnmarshalText takes a name in any case.
+func (p Pattern) String() string                   { return patterns.String(p) }
+func (p Pattern) MarshalText() ([]byte, error)     { return patterns.MarshalText(p) }
 func (p *Pattern) UnmarshalText(text []byte) error { return patterns.UnmarshalText(p, text) }

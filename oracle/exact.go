@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"github.com/octavo-fp8/octavo/gemm"
+	"github.com/octavo-fp8/octavo/internal/number"
 	"github.com/octavo-fp8/octavo/tensor"
 )
 
@@ -30,29 +31,38 @@ func Exact[T gemm.Output](ctx context.Context, c []T, a, b *tensor.Tensor, o Opt
 	if err == nil {
 		err = p.checkOptions(len(c), &o)
 	}
+	if err == nil {
+		err = exact(ctx, c, p.grid, &o, func(t *tile) (exactSums, func()) {
+			s := p.strips(t, nil)
+			return s, func() { stripsPool.Put(s) }
+		})
+	}
 	if err != nil {
 		return fmt.Errorf("oracle: %w", err)
 	}
-	l := layoutOf[T]()
-	err = p.tiles(ctx, "exact", &o, func(t *tile) error {
-		s := p.strips(t, nil)
-		defer stripsPool.Put(s)
-		for i := t.i0; i < t.i1; i++ {
-			for j := t.j0; j < t.j1; j++ {
-				at := i*p.n + j
-				c[at] = fromBits[T](s.exactBits(i, j, newEnding(c, at, j, &o), l))
-				if err := t.done(); err != nil {
-					return err
-				}
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		return fmt.Errorf("oracle: %w", err)
-	}
-	reportNonFinite("exact", c, &o)
 	return nil
+}
+
+// exactSums are the exact results of a tile.
+type exactSums interface {
+	// exactBits returns the bits of element (i, j), rounded to nearest.
+	exactBits(i, j int, e ending, l layout) uint64
+}
+
+// exact writes exact results to c. sums returns those of a tile, and what gives them back.
+func exact[T gemm.Output](ctx context.Context, c []T, g grid, o *Options, sums func(t *tile) (exactSums, func())) error {
+	l := layoutOf[T]()
+	err := g.elements(ctx, "exact", o, func(t *tile) (func(i, j int), func()) {
+		s, end := sums(t)
+		return func(i, j int) {
+			at := i*g.n + j
+			c[at] = fromBits[T](s.exactBits(i, j, newEnding(c, at, j, o), l))
+		}, end
+	})
+	if err == nil {
+		reportNonFinite("exact", c, o)
+	}
+	return err
 }
 
 // ending is what is added to an element at the end.
@@ -64,7 +74,7 @@ func newEnding[T gemm.Output](c []T, at, j int, o *Options) (e ending) {
 		e.bias = o.Bias[j]
 	}
 	if o.Accumulate {
-		e.old = widen(c[at])
+		e.old = number.Float32(c[at])
 	}
 	return e
 }
@@ -90,7 +100,7 @@ func (s *strips) exactBits(i, j int, e ending, l layout) uint64 {
 }
 
 // total adds all of element (i, j), which is finite, whatever it is.
-func (s *strips) total(i, j int, e ending) number {
+func (s *strips) total(i, j int, e ending) unrounded {
 	var sum, addends accumulator
 	s.accumulate(&sum, i, j)
 	if s.p.outers.none {

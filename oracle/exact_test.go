@@ -299,7 +299,7 @@ func requireAlike(t *testing.T, a, b *tensor.Tensor) {
 func TestRounding(t *testing.T) {
 	r := source(6)
 	for range rounds(200000) {
-		n := number{negative: r.IntN(2) == 0, significand: r.Uint64() >> r.IntN(64), exponent: r.IntN(400) - 250}
+		n := unrounded{negative: r.IntN(2) == 0, significand: r.Uint64() >> r.IntN(64), exponent: r.IntN(400) - 250}
 		if r.IntN(2) == 0 { // close to a tie
 			n.significand = r.Uint64()>>r.IntN(63)<<1 | 1
 			n.significand <<= r.IntN(64)
@@ -328,7 +328,7 @@ func TestRounding(t *testing.T) {
 	}
 }
 
-func require32(t *testing.T, n number, got, want uint64) {
+func require32(t *testing.T, n unrounded, got, want uint64) {
 	if got != want {
 		t.Fatalf("%+v: got %x, want %x", n, got, want)
 	}

@@ -14,28 +14,15 @@ func ExactFloats[T gemm.Output](ctx context.Context, c []T, a, b *Floats, o Opti
 	if err == nil {
 		err = g.checkOptions(len(c), &o)
 	}
+	if err == nil {
+		err = exact(ctx, c, g, &o, func(t *tile) (exactSums, func()) {
+			s := newFloatSums(a, b, t, false)
+			return s, func() { floatPool.Put(s) }
+		})
+	}
 	if err != nil {
 		return fmt.Errorf("oracle: %w", err)
 	}
-	l := layoutOf[T]()
-	err = g.tiles(ctx, "exact", &o, func(t *tile) error {
-		s := newFloatSums(a, b, t, false)
-		defer floatPool.Put(s)
-		for i := t.i0; i < t.i1; i++ {
-			for j := t.j0; j < t.j1; j++ {
-				at := i*g.n + j
-				c[at] = fromBits[T](s.exactBits(i, j, newEnding(c, at, j, &o), l))
-				if err := t.done(); err != nil {
-					return err
-				}
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		return fmt.Errorf("oracle: %w", err)
-	}
-	reportNonFinite("exact", c, &o)
 	return nil
 }
 

@@ -1,12 +1,10 @@
 package oracle
 
 import (
-	"math"
 	"math/bits"
 
-	"github.com/x448/float16"
-
 	"github.com/octavo-fp8/octavo/internal/enum"
+	"github.com/octavo-fp8/octavo/internal/number"
 )
 
 // Float is a format of operands that are wider than FP8 and have no scales.
@@ -31,34 +29,20 @@ var floats = enum.Enum[Float]{Type: "Float", What: "format of floats", Prefix: "
 func ParseFloat(name string) (Float, error) { return floats.Parse(name) }
 
 // String returns the name, such as "bf16".
-func (f Float) String() string { return floats.String(f) }
-
-// MarshalText returns the name, and an error for an unknown format.
-func (f Float) MarshalText() ([]byte, error) { return floats.MarshalText(f) }
-
-// UnmarshalText takes a name in any case.
+func (f Float) String() string                   { return floats.String(f) }
+func (f Float) MarshalText() ([]byte, error)     { return floats.MarshalText(f) }
 func (f *Float) UnmarshalText(text []byte) error { return floats.UnmarshalText(f, text) }
 
-var layoutTF32 = layout{10, 127}
-
-func (f Float) layout() layout {
-	return [...]layout{BF16: layoutB16, FP16: layout16, TF32: layoutTF32}[f]
+// number is the format's place in the table of all formats.
+func (f Float) number() number.Format {
+	return [...]number.Format{BF16: number.BF16, FP16: number.FP16, TF32: number.TF32}[f]
 }
+
+func (f Float) layout() layout { return layoutFor(f.number()) }
 
 // Has reports whether x is a number of the format, an infinity or a NaN. NoFloat has none.
 func (f Float) Has(x float32) bool {
-	b := math.Float32bits(x)
-	switch {
-	case f == NoFloat || !floats.Valid(f):
-		return false
-	case b&0x7F800000 == 0x7F800000:
-		return true
-	case f == BF16:
-		return b&0xFFFF == 0
-	case f == TF32:
-		return b&0x1FFF == 0
-	}
-	return float16.Fromfloat32(x).Float32() == x
+	return f != NoFloat && floats.Valid(f) && f.number().Has(x)
 }
 
 // element is x, which the format has, as a datapath sees it.

@@ -7,6 +7,7 @@ import (
 	"github.com/x448/float16"
 
 	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/internal/number"
 	"github.com/octavo-fp8/octavo/internal/sentinel"
 	"github.com/octavo-fp8/octavo/tensor"
 )
@@ -29,7 +30,7 @@ func NewFloats[T fp8.BFloat16 | float16.Float16](name string, rows, k int, value
 		m.Format = FP16
 	}
 	for i, x := range values {
-		m.Values[i] = widen(x)
+		m.Values[i] = number.Float32(x)
 	}
 	return m
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/gemm"
+	"github.com/octavo-fp8/octavo/internal/number"
 	"github.com/octavo-fp8/octavo/tensor"
 )
 
@@ -228,7 +229,7 @@ func checkExactFloats[T gemm.Output](t *testing.T, r *rand.Rand, f Float) {
 		}
 		for i := range c {
 			c[i] = narrow32[T](wideFloat32(r))
-			old[i] = widen(c[i])
+			old[i] = number.Float32(c[i])
 		}
 	}
 	require.NoError(t, ExactFloats(t.Context(), c, a, b, o))

@@ -95,7 +95,7 @@ func roundSum(sum float64, l layout) uint64 {
 	if e == 0 {
 		return b >> 63 * l.sign() // a zero: numbers of l are much larger than float64's least
 	}
-	return l.nearest(number{b>>63 == 1, b&(1<<52-1) | 1<<52, e - 1075, false})
+	return l.nearest(unrounded{b>>63 == 1, b&(1<<52-1) | 1<<52, e - 1075, false})
 }
 
 // addMatrixCore adds c to the sums of products of even and of odd offset.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/gemm"
+	"github.com/octavo-fp8/octavo/internal/number"
 	"github.com/octavo-fp8/octavo/tensor"
 )
 
@@ -320,7 +321,7 @@ func TestHonestEpilogues(t *testing.T) {
 
 func widenAll[T gemm.Output](x []T) (values []float32) {
 	for _, v := range x {
-		values = append(values, widen(v))
+		values = append(values, number.Float32(v))
 	}
 	return values
 }

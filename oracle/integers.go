@@ -2,9 +2,11 @@ package oracle
 
 import (
 	"math"
+	"slices"
 	"sync"
 
 	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/internal/number"
 	"github.com/octavo-fp8/octavo/tensor"
 )
 
@@ -22,7 +24,7 @@ func makeIntegerTables() [][256]int64 {
 	tables := make([][256]int64, len(fp8.Formats()))
 	for _, f := range fp8.Formats() {
 		for c := range 256 {
-			if v := float64(f.Float32(byte(c))); !math.IsNaN(v) && !math.IsInf(v, 0) {
+			if v := float64(f.Float32(byte(c))); number.IsFinite(v) {
 				tables[f][c] = int64(math.Ldexp(v, -unit(f)))
 			}
 		}
@@ -124,9 +126,4 @@ func dotIntegers(x, y []int64) int64 {
 	return s0 + s1 + s2 + s3
 }
 
-func grow[T any](s []T, n int) []T {
-	if cap(s) < n {
-		return make([]T, n)
-	}
-	return s[:n]
-}
+func grow[T any](s []T, n int) []T { return slices.Grow(s[:0], n)[:n] }

@@ -1,24 +1,7 @@
 package oracle
 
-import (
-	"fmt"
-
-	"github.com/octavo-fp8/octavo/internal/jsonfloat"
-)
+import "github.com/octavo-fp8/octavo/internal/jsonfloat"
 
 // Number is a float64 in a [Report]. JSON has no NaN and no infinities: those are
 // the strings "NaN", "+Inf" and "-Inf", as in package telemetry.
-type Number float64
-
-// MarshalJSON implements [encoding/json.Marshaler].
-func (n Number) MarshalJSON() ([]byte, error) { return jsonfloat.Append(nil, float64(n), 64), nil }
-
-// UnmarshalJSON implements [encoding/json.Unmarshaler].
-func (n *Number) UnmarshalJSON(b []byte) error {
-	x, err := jsonfloat.Parse(b, 64)
-	if err != nil {
-		return fmt.Errorf("oracle: %w", err)
-	}
-	*n = Number(x)
-	return nil
-}
+type Number = jsonfloat.Number

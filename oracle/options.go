@@ -2,9 +2,9 @@ package oracle
 
 import (
 	"fmt"
-	"math"
 
 	"github.com/octavo-fp8/octavo/gemm"
+	"github.com/octavo-fp8/octavo/internal/number"
 	"github.com/octavo-fp8/octavo/internal/sentinel"
 )
 
@@ -32,7 +32,7 @@ func reportNonFinite[T gemm.Output](op string, c []T, o *Options) {
 		return
 	}
 	for i, x := range c {
-		if v := float64(widen(x)); v != v || math.IsInf(v, 0) {
+		if v := number.Float64(x); !number.IsFinite(v) {
 			o.Reporter.NonFinite(op, o.Name, i, v)
 			return
 		}

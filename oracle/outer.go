@@ -90,7 +90,7 @@ func (t *twofold) times(f factor) {
 }
 
 // times returns a·f + b, in 64 bits and what is below them as sticky.
-func (a *accumulator) times(f factor, b *accumulator) number {
+func (a *accumulator) times(f factor, b *accumulator) unrounded {
 	multiplier, up := integerOf(f.multiplier)
 	divisor, down := integerOf(f.divisor)
 	// (a·multiplier·2^(up-down) + b·divisor) / divisor, in units of the accumulator.
@@ -108,8 +108,8 @@ func (a *accumulator) times(f factor, b *accumulator) number {
 }
 
 // quotient returns x/y·2^exponent.
-func quotient(x, y *big.Int, exponent int) number {
-	n := number{negative: x.Sign() < 0}
+func quotient(x, y *big.Int, exponent int) unrounded {
+	n := unrounded{negative: x.Sign() < 0}
 	if x.Sign() == 0 {
 		return n
 	}

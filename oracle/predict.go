@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"github.com/octavo-fp8/octavo/gemm"
+	"github.com/octavo-fp8/octavo/internal/number"
 	"github.com/octavo-fp8/octavo/internal/sentinel"
 	"github.com/octavo-fp8/octavo/tensor"
 )
@@ -34,20 +35,32 @@ func Predict[T gemm.Output](ctx context.Context, c []T, bound []float64, a, b *t
 	if err == nil {
 		err = p.checkOptions(len(c), &o)
 	}
+	if err == nil {
+		mantissa := a.Format.Mantissa() + b.Format.Mantissa()
+		err = predict(ctx, c, bound, &p.grid, &k, &o, func(s *prediction, t *tile) func(i int) []running {
+			s.begin(&p, &k, codeRows{a}, codeRows{b}, mantissa, t)
+			return s.row
+		})
+	}
 	if err != nil {
 		return fmt.Errorf("oracle: %w", err)
 	}
+	return nil
+}
+
+// predict writes predictions to c and, unless it is nil, bound. rows begins a tile, and returns
+// what computes a row of it.
+func predict[T gemm.Output](ctx context.Context, c []T, bound []float64, g *grid, k *Kernel, o *Options, rows func(s *prediction, t *tile) func(i int) []running) error {
 	if bound != nil && len(bound) != len(c) {
-		return sentinel.Length(gemm.ErrOperands, "oracle: bound", len(bound), len(c))
+		return sentinel.Length(gemm.ErrOperands, "bound", len(bound), len(c))
 	}
-	mantissa := a.Format.Mantissa() + b.Format.Mantissa()
-	err = p.tiles(ctx, "predict", &o, func(t *tile) error {
+	err := g.tiles(ctx, "predict", o, func(t *tile) error {
 		s := predictPool.Get().(*prediction)
 		defer predictPool.Put(s)
-		s.begin(&p, &k, codeRows{a}, codeRows{b}, mantissa, t)
+		row := rows(s, t)
 		for i := t.i0; i < t.i1; i++ {
-			for j, total := range s.row(i) {
-				storePrediction(c, bound, i*p.n+t.j0+j, t.j0+j, total, &k.Model, &p.grid, &o)
+			for j, total := range row(i) {
+				storePrediction(c, bound, i*g.n+t.j0+j, t.j0+j, total, &k.Model, g, o)
 				if err := t.done(); err != nil {
 					return err
 				}
@@ -55,11 +68,10 @@ func Predict[T gemm.Output](ctx context.Context, c []T, bound []float64, a, b *t
 		}
 		return nil
 	})
-	if err != nil {
-		return fmt.Errorf("oracle: %w", err)
+	if err == nil {
+		reportNonFinite("predict", c, o)
 	}
-	reportNonFinite("predict", c, &o)
-	return nil
+	return err
 }
 
 // storePrediction adds bias and old C to an element of column j, and stores it and its
@@ -69,11 +81,11 @@ func storePrediction[T gemm.Output](c []T, bound []float64, at, j int, total run
 		total.add(o.Bias[j])
 	}
 	if o.Accumulate {
-		total.add(widen(c[at]))
+		total.add(number.Float32(c[at]))
 	}
 	c[at] = finish[T](m, total)
 	if bound != nil {
-		bound[at] = total.bound(layoutOf[T](), widen(c[at]), 8*g.k+64)
+		bound[at] = total.bound(layoutOf[T](), number.Float32(c[at]), 8*g.k+64)
 	}
 }
 

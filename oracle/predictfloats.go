@@ -19,32 +19,17 @@ func PredictFloats[T gemm.Output](ctx context.Context, c []T, bound []float64, a
 	if err == nil {
 		err = g.checkOptions(len(c), &o)
 	}
+	if err == nil {
+		p := product{grid: g, block: max(g.k, 1), run: runs.Add(1)}
+		mantissa := 2 * a.Format.layout().fraction
+		err = predict(ctx, c, bound, &g, &k, &o, func(s *prediction, t *tile) func(i int) []running {
+			s.begin(&p, &k, a, b, mantissa, t)
+			return s.floatRow
+		})
+	}
 	if err != nil {
 		return fmt.Errorf("oracle: %w", err)
 	}
-	if bound != nil && len(bound) != len(c) {
-		return sentinel.Length(gemm.ErrOperands, "oracle: bound", len(bound), len(c))
-	}
-	p := product{grid: g, block: max(g.k, 1), run: runs.Add(1)}
-	mantissa := 2 * a.Format.layout().fraction
-	err = g.tiles(ctx, "predict", &o, func(t *tile) error {
-		s := predictPool.Get().(*prediction)
-		defer predictPool.Put(s)
-		s.begin(&p, &k, a, b, mantissa, t)
-		for i := t.i0; i < t.i1; i++ {
-			for j, sum := range s.floatRow(i) {
-				storePrediction(c, bound, i*g.n+t.j0+j, t.j0+j, sum, &k.Model, &g, &o)
-				if err := t.done(); err != nil {
-					return err
-				}
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		return fmt.Errorf("oracle: %w", err)
-	}
-	reportNonFinite("predict", c, &o)
 	return nil
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/gemm"
+	"github.com/octavo-fp8/octavo/internal/number"
 	"github.com/octavo-fp8/octavo/internal/testutil"
 	"github.com/octavo-fp8/octavo/tensor"
 )
@@ -208,7 +209,7 @@ func differ[T gemm.Output](got, want []T) error {
 	}
 	for i := range want {
 		if g, w := bitsOf(got[i]), bitsOf(want[i]); g != w {
-			return fmt.Errorf("element %d: got %v (%08x), want %v (%08x)", i, widen(got[i]), g, widen(want[i]), w)
+			return fmt.Errorf("element %d: got %v (%08x), want %v (%08x)", i, number.Float32(got[i]), g, number.Float32(want[i]), w)
 		}
 	}
 	return nil

@@ -8,17 +8,20 @@ import (
 
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/gemm"
+	"github.com/octavo-fp8/octavo/internal/number"
 )
 
 // layout is an IEEE 754 binary format.
 type layout struct{ fraction, bias int }
 
 var (
-	layout16  = layout{10, 15}
-	layoutB16 = layout{7, 127}
-	layout32  = layout{23, 127}
-	layout64  = layout{52, 1023}
+	layout16  = layoutFor(number.FP16)
+	layoutB16 = layoutFor(number.BF16)
+	layout32  = layoutFor(number.FP32)
+	layout64  = layoutFor(number.FP64)
 )
+
+func layoutFor(f number.Format) layout { return layout{f.Mantissa, f.Bias()} }
 
 func (l layout) minExponent() int { return 1 - l.bias }
 func (l layout) infinity() uint64 { return uint64(2*l.bias+1) << l.fraction }
@@ -29,10 +32,10 @@ func (l layout) exponent(b uint64) int {
 	return max(int(b&(l.sign()-1)>>l.fraction), 1) - l.bias
 }
 
-// number is a magnitude and its sign: significand·2^exponent, plus a positive
+// unrounded is a magnitude and its sign: significand·2^exponent, plus a positive
 // rest smaller than one unit of the significand where sticky is set, which asks
 // for a significand of 64 bits.
-type number struct {
+type unrounded struct {
 	negative    bool
 	significand uint64
 	exponent    int
@@ -40,16 +43,16 @@ type number struct {
 }
 
 // fixed returns s·2^q.
-func fixed(s int64, q int) number {
+func fixed(s int64, q int) unrounded {
 	if s < 0 {
-		return number{true, -uint64(s), q, false}
+		return unrounded{true, -uint64(s), q, false}
 	}
-	return number{false, uint64(s), q, false}
+	return unrounded{false, uint64(s), q, false}
 }
 
 // nearest returns the bits of n rounded once to the nearest value, ties to even;
 // overflow gives an infinity and exact zero +0.
-func (l layout) nearest(n number) uint64 {
+func (l layout) nearest(n unrounded) uint64 {
 	kept, dropped, field := l.split(n, l.fraction)
 	const half = 1 << 63
 	if dropped > half || dropped == half && (n.sticky || kept&1 == 1) {
@@ -60,7 +63,7 @@ func (l layout) nearest(n number) uint64 {
 
 // towardZero returns the bits of n cut to a number of fraction bits, at most
 // l's; overflow gives an infinity, as tensor cores do, and exact zero +0.
-func (l layout) towardZero(n number, fraction int) uint64 {
+func (l layout) towardZero(n unrounded, fraction int) uint64 {
 	kept, _, field := l.split(n, fraction)
 	return l.assemble(n, kept<<(l.fraction-fraction), field)
 }
@@ -68,7 +71,7 @@ func (l layout) towardZero(n number, fraction int) uint64 {
 // split cuts a significand: what is kept, with its leading bit, what drops out
 // as 64 bits after the binary point (inexact only below a set sticky bit), and
 // how many binades above the smallest normal one n is.
-func (l layout) split(n number, fraction int) (kept, dropped uint64, field int) {
+func (l layout) split(n unrounded, fraction int) (kept, dropped uint64, field int) {
 	if n.significand == 0 {
 		return 0, 0, 0
 	}
@@ -91,7 +94,7 @@ func (l layout) split(n number, fraction int) (kept, dropped uint64, field int) 
 
 // assemble adds sign and exponent: a significand with its leading bit carries
 // into the exponent by itself.
-func (l layout) assemble(n number, kept uint64, field int) uint64 {
+func (l layout) assemble(n unrounded, kept uint64, field int) uint64 {
 	if n.significand == 0 {
 		return 0
 	}
@@ -117,16 +120,7 @@ func split32(x float32) (m int64, e int) {
 }
 
 // layoutOf returns the layout of T.
-func layoutOf[T gemm.Output]() layout {
-	var zero T
-	switch any(zero).(type) {
-	case fp8.BFloat16:
-		return layoutB16
-	case float16.Float16:
-		return layout16
-	}
-	return layout32
-}
+func layoutOf[T gemm.Output]() layout { return layoutFor(number.Of[T]()) }
 
 // fromBits returns the T of the given bits.
 func fromBits[T gemm.Output](b uint64) (x T) {
@@ -150,19 +144,6 @@ func bitsOf[T gemm.Output](x T) uint64 {
 		return uint64(x)
 	case float16.Float16:
 		return uint64(x.Bits())
-	}
-	return 0
-}
-
-// widen returns the value of x, exactly.
-func widen[T gemm.Output](x T) float32 {
-	switch x := any(x).(type) {
-	case float32:
-		return x
-	case fp8.BFloat16:
-		return x.Float32()
-	case float16.Float16:
-		return x.Float32()
 	}
 	return 0
 }

@@ -5,10 +5,9 @@ import (
 	"math"
 	"math/bits"
 	"slices"
-	"sync"
 
 	"github.com/octavo-fp8/octavo/internal/meter"
-	"github.com/octavo-fp8/octavo/internal/parallel"
+	"github.com/octavo-fp8/octavo/internal/workpool"
 )
 
 // grid is the shape of a result, of whose elements each sums k products.
@@ -86,6 +85,24 @@ func (g grid) tiles(ctx context.Context, op string, o *Options, work func(t *til
 	return w.run(ctx, op, o, (g.m+tileRows-1)/tileRows*columns, g.m*g.n)
 }
 
+// elements is tiles for work on single elements: begin returns what to do with those of a tile,
+// and what to do in the end.
+func (g grid) elements(ctx context.Context, op string, o *Options, begin func(t *tile) (element func(i, j int), end func())) error {
+	return g.tiles(ctx, op, o, func(t *tile) error {
+		element, end := begin(t)
+		defer end()
+		for i := t.i0; i < t.i1; i++ {
+			for j := t.j0; j < t.j1; j++ {
+				element(i, j)
+				if err := t.done(); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+}
+
 // tilesAt is tiles for the elements at the given places only.
 func (g grid) tilesAt(ctx context.Context, op string, o *Options, at []int, work func(t *tile) error) error {
 	w := &tileWorker{grid: g, work: work, parts: g.places(at)}
@@ -106,9 +123,7 @@ func (w *tileWorker) run(ctx context.Context, op string, o *Options, tiles, elem
 	if float64(elements)*float64(max(w.k, 1)) < forkProducts {
 		workers = 1
 	}
-	var queue parallel.Queue
-	queue.Run(tiles, workers, w)
-	return w.err
+	return workpool.Each(tiles, workers, w.tile)
 }
 
 // tileWorker is what the goroutines of a result share.
@@ -119,34 +134,20 @@ type tileWorker struct {
 	every   int64
 	work    func(t *tile) error
 	meter   meter.Meter
-
-	mu  sync.Mutex
-	err error
 }
 
-// Work computes tiles until there are none left or the context has ended.
-func (w *tileWorker) Work(q *parallel.Queue) {
-	t := tile{meter: &w.meter, every: w.every}
-	for number, ok := q.Next(); ok; number, ok = q.Next() {
-		if w.parts == nil {
-			t.i0, t.j0 = number/w.columns*tileRows, number%w.columns*tileCols
-		} else {
-			t.some = w.parts[number]
-			t.i0, t.j0 = t.some[0].i/tileRows*tileRows, t.some[0].j/tileCols*tileCols
-		}
-		t.i1, t.j1 = min(t.i0+tileRows, w.m), min(t.j0+tileCols, w.n)
-		if err := w.work(&t); err != nil {
-			w.fail(err)
-			return
-		}
+// tile computes a tile, unless the context has ended.
+func (w *tileWorker) tile(t *tile, number int) error {
+	t.meter, t.every = &w.meter, w.every
+	if w.parts == nil {
+		t.i0, t.j0 = number/w.columns*tileRows, number%w.columns*tileCols
+	} else {
+		t.some = w.parts[number]
+		t.i0, t.j0 = t.some[0].i/tileRows*tileRows, t.some[0].j/tileCols*tileCols
 	}
-	if err := t.report(); err != nil {
-		w.fail(err)
+	t.i1, t.j1 = min(t.i0+tileRows, w.m), min(t.j0+tileCols, w.n)
+	if err := w.work(t); err != nil {
+		return err
 	}
-}
-
-func (w *tileWorker) fail(err error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.err = err
+	return t.report()
 }

@@ -3,6 +3,8 @@ package plan
 import (
 	"fmt"
 	"math"
+
+	"github.com/octavo-fp8/octavo/internal/number"
 )
 
 // FitRange is where a law was fitted on data or checked against it, ends included.
@@ -44,17 +46,8 @@ func notNegative(name string, v float64) error {
 	return fmt.Errorf("plan: %s is %v, must be 0 or more and finite", name, v)
 }
 
-func first(errs ...error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 func finite(name string, v float64) error {
-	if !math.IsNaN(v) && !math.IsInf(v, 0) {
+	if number.IsFinite(v) {
 		return nil
 	}
 	return fmt.Errorf("plan: %s is %v, must be finite", name, v)

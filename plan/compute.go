@@ -1,6 +1,9 @@
 package plan
 
-import "math"
+import (
+	"cmp"
+	"math"
+)
 
 // Compute are the FLOPs of a token; a multiplication and an addition are two. Both passes
 // together are three times the forward pass. What is computed again, in the backward pass of
@@ -81,7 +84,7 @@ func (p Pace) Seconds(flops float64) (float64, error) {
 	if p.Peak == 0 {
 		p.Peak = H100
 	}
-	if err := first(p.check(), notNegative("the FLOPs", flops)); err != nil {
+	if err := cmp.Or(p.check(), notNegative("the FLOPs", flops)); err != nil {
 		return 0, err
 	}
 	s := flops / (float64(p.Cards) * p.Peak * p.MFU)
@@ -107,7 +110,7 @@ func ImpliedMFU(flops float64, cards int, peak, seconds float64) (float64, error
 	if cards < 1 {
 		return 0, jobf("cards is %d: want 1 or more", cards)
 	}
-	if err := first(positive("the FLOPs", flops), positive("peak", peak), positive("the time", seconds)); err != nil {
+	if err := cmp.Or(positive("the FLOPs", flops), positive("peak", peak), positive("the time", seconds)); err != nil {
 		return 0, err
 	}
 	mfu := flops / (float64(cards) * peak * seconds)

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 )
@@ -68,7 +69,7 @@ func Kumar2024() Kumar {
 // bits that no effective parameters remain, and if weights are quantized after
 // training in less than 16 bits or to more bits than they had.
 func (k Kumar) Loss(n, d float64, bits Bits) (Loss, error) {
-	if err := first(k.check(), positive("N", n), positive("D", d)); err != nil {
+	if err := cmp.Or(k.check(), positive("N", n), positive("D", d)); err != nil {
 		return Loss{}, err
 	}
 	fraction, err := k.logFraction(bits)
@@ -105,7 +106,7 @@ func (k Kumar) check() error {
 		return err
 	}
 	for _, p := range k.parts(Bits{}) {
-		if err := first(positive("constant Gamma of "+p.name, p.Gamma), notNegative("constant Offset of "+p.name, p.Offset)); err != nil {
+		if err := cmp.Or(positive("constant Gamma of "+p.name, p.Gamma), notNegative("constant Offset of "+p.name, p.Offset)); err != nil {
 			return err
 		}
 	}
@@ -151,7 +152,7 @@ func (s Sensitivity) slope(bits float64) float64 {
 // degradation is δ_PTQ of equation 2.
 func (k Kumar) degradation(n, d float64, bits Bits) (float64, error) {
 	p := k.PostTraining
-	if err := first(p.check(), positive("the precision after training", bits.Post)); err != nil {
+	if err := cmp.Or(p.check(), positive("the precision after training", bits.Post)); err != nil {
 		return 0, err
 	}
 	for _, t := range k.parts(bits) {
@@ -170,7 +171,7 @@ func (k Kumar) degradation(n, d float64, bits Bits) (float64, error) {
 }
 
 func (p Degradation) check() error {
-	return first(
+	return cmp.Or(
 		positive("constant C of PostTraining", p.C), positive("constant Gamma of PostTraining", p.Gamma),
 		positive("constant GammaD of PostTraining", p.GammaD), positive("constant GammaN of PostTraining", p.GammaN),
 		finite("constant Offset of PostTraining", p.Offset))

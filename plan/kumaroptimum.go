@@ -1,13 +1,14 @@
 package plan
 
 import (
+	"cmp"
 	"math"
 )
 
 // Optimum returns the N, D and P of least loss at a cost (section 4.3.2). P is the
 // same for every cost. Cost is in FLOPs, see [FLOPs].
 func (k Kumar) Optimum(cost float64) (Training, error) {
-	if err := first(k.check(), positive("the cost", cost)); err != nil {
+	if err := cmp.Or(k.check(), positive("the cost", cost)); err != nil {
 		return Training{}, err
 	}
 	return k.OptimumAtBits(cost, k.bestBits())
@@ -16,7 +17,7 @@ func (k Kumar) Optimum(cost float64) (Training, error) {
 // OptimumAtD returns the N and P of least loss at a cost with d tokens. P is that
 // of [Kumar.Optimum], whatever the cost and d.
 func (k Kumar) OptimumAtD(cost, d float64) (Training, error) {
-	if err := first(k.check(), positive("the cost", cost), positive("D", d)); err != nil {
+	if err := cmp.Or(k.check(), positive("the cost", cost), positive("D", d)); err != nil {
 		return Training{}, err
 	}
 	bits := k.bestBits()
@@ -33,7 +34,7 @@ func (k Kumar) bestBits() float64 {
 // OptimumAtN returns the D and P of least loss at a cost with n parameters
 // (section 4.3.3). P grows with the logarithm of the cost.
 func (k Kumar) OptimumAtN(cost, n float64) (Training, error) {
-	if err := first(k.check(), positive("the cost", cost), positive("N", n)); err != nil {
+	if err := cmp.Or(k.check(), positive("the cost", cost), positive("N", n)); err != nil {
 		return Training{}, err
 	}
 	// Of α·A·(N·f)^-α·P·f'/f = β·B·D^-β with D = C/(6/16·N·P), in logarithms.
@@ -48,7 +49,7 @@ func (k Kumar) OptimumAtN(cost, n float64) (Training, error) {
 // OptimumAtBits returns the N and D of least loss at a cost in the given
 // precision (equation 16): with fewer bits more parameters, before more data.
 func (k Kumar) OptimumAtBits(cost, bits float64) (Training, error) {
-	if err := first(k.check(), positive("the cost", cost)); err != nil {
+	if err := cmp.Or(k.check(), positive("the cost", cost)); err != nil {
 		return Training{}, err
 	}
 	fraction, err := k.logFraction(UniformBits(bits))
@@ -66,7 +67,7 @@ func (k Kumar) OptimumAtBits(cost, bits float64) (Training, error) {
 func (k Kumar) Sweep(size, d float64, bits ...float64) ([]Training, error) {
 	trainings := make([]Training, len(bits))
 	for i, p := range bits {
-		if err := first(positive("the size", size), positive("the precision", p)); err != nil {
+		if err := cmp.Or(positive("the size", size), positive("the precision", p)); err != nil {
 			return nil, err
 		}
 		t, err := k.training(size/p, d, p)
@@ -84,7 +85,7 @@ func (k Kumar) Sweep(size, d float64, bits ...float64) ([]Training, error) {
 func (k Kumar) CriticalData(n, post float64) (Training, error) {
 	bits := UniformBits(16)
 	bits.Post = post
-	if err := first(k.check(), k.PostTraining.check(), positive("N", n), positive("the precision after training", post)); err != nil {
+	if err := cmp.Or(k.check(), k.PostTraining.check(), positive("N", n), positive("the precision after training", post)); err != nil {
 		return Training{}, err
 	}
 	p := k.PostTraining

@@ -1,6 +1,10 @@
 package plan
 
-import "github.com/octavo-fp8/octavo/internal/sentinel"
+import (
+	"cmp"
+
+	"github.com/octavo-fp8/octavo/internal/sentinel"
+)
 
 // Layout is how a model is divided among ranks, as Megatron-LM does it. In every field 0 is
 // 1, unless said otherwise.
@@ -62,7 +66,7 @@ func (l Layout) complete(m Model) (Layout, error) {
 		}
 		l.Ranks = int(least)
 	}
-	return l, first(l.checkRanks(), l.checkModel(m), l.checkStages(m.Layers))
+	return l, cmp.Or(l.checkRanks(), l.checkModel(m), l.checkStages(m.Layers))
 }
 
 func (l Layout) checkRanges() error {
@@ -131,7 +135,7 @@ func (l Layout) checkModel(m Model) error {
 			errs = append(errs, jobf("layout.wholeSequence with tensor %d: experts need sequence parallelism", t))
 		}
 	}
-	return first(errs...)
+	return cmp.Or(errs...)
 }
 
 // checkStages checks that layers are divided among stages and chunks.

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 )
@@ -29,7 +30,7 @@ type Loss struct {
 // not finite.
 func (l Loss) sum() (Loss, error) {
 	l.Total = l.Capacity + l.Data + l.Irreducible + l.Precision + l.PostTraining
-	if err := first(positive("the loss", l.Total), positive("the number of effective parameters", l.Effective)); err != nil {
+	if err := cmp.Or(positive("the loss", l.Total), positive("the number of effective parameters", l.Effective)); err != nil {
 		return Loss{}, fmt.Errorf("%w; N, D or bits are too large or too small for float64", err)
 	}
 	return l, nil
@@ -49,7 +50,7 @@ type Chinchilla struct {
 }
 
 func (c Chinchilla) check() error {
-	return first(
+	return cmp.Or(
 		positive("constant A", c.A), positive("constant Alpha", c.Alpha),
 		positive("constant B", c.B), positive("constant Beta", c.Beta),
 		notNegative("constant E", c.E))

@@ -30,6 +30,14 @@ type Memory struct {
 	Stages []Stage `json:"stages"`
 }
 
+// memoryOf counts the stages of a pipeline.
+func memoryOf(l Layout, stage func(s int) Stage) (m Memory) {
+	for s := range l.Pipeline {
+		m.Stages = append(m.Stages, stage(s))
+	}
+	return m
+}
+
 // Peak returns the stage whose ranks need most, the first of several.
 func (m Memory) Peak() Stage {
 	var most Stage
@@ -106,11 +114,7 @@ func (j TrainJob) Memory() (Memory, error) {
 	if err != nil {
 		return Memory{}, err
 	}
-	var mem Memory
-	for s := range j.Layout.Pipeline {
-		mem.Stages = append(mem.Stages, j.stage(s))
-	}
-	return mem, nil
+	return memoryOf(j.Layout, j.stage), nil
 }
 
 // Complete returns the job with what is left to defaults filled in, or what is wrong with it.

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"errors"
 	"math"
 
@@ -162,7 +163,7 @@ func (m Model) complete() (Model, error) {
 		}
 		m.HeadDim = m.Hidden / m.Heads
 	}
-	return m, first(m.checkSizes(), m.checkTotal())
+	return m, cmp.Or(m.checkSizes(), m.checkTotal())
 }
 
 func (m Model) checkSizes() error {

@@ -3,21 +3,8 @@ package plan
 import (
 	"strings"
 
+	"github.com/octavo-fp8/octavo/internal/recompute"
 	"github.com/octavo-fp8/octavo/nn"
-)
-
-// The classes of an [nn.Policy], in the order of its method Classes.
-const (
-	ofNorms = iota
-	ofLatents
-	ofProjections
-	ofProbabilities
-	ofMixed
-	ofMiddle
-	ofBranches
-	ofProduct
-	ofOutputs
-	classCount
 )
 
 // ClassBytes is what of a class of activations is kept.
@@ -123,11 +110,9 @@ func (j TrainJob) checkOperations() error {
 type layerPlan struct {
 	stream, router int64 // bytes that are kept whatever policies say
 	sharedKey      int64 // bytes, kept where projections are computed again from latents
-	classes        [classCount]classSize
+	classes        [recompute.Classes]classSize
 
-	// Operations, as those of [nn.ActivationPlan].
-	norm, tiles, latents, latentNorms, project, attend, weigh, output int64
-	gather, branch, decode, swiglu, down, outputs                     int64
+	work recompute.Work
 }
 
 // classSize is the size of a class.
@@ -136,14 +121,6 @@ type classSize struct {
 	narrow int64 // in FP8
 	turns  int64 // what layers share of it unless it is kept as it was computed
 }
-
-// Operations of functions of one element, as package nn counts them.
-const (
-	expOps      = 16
-	normOps     = 4
-	rotateOps   = 3
-	quantizeOps = 8
-)
 
 // single is the size of a number that recipes do not narrow: one a row of norms and of losses,
 // scores and weights of routers.
@@ -154,32 +131,36 @@ type layerMeter struct {
 	*layerPlan
 	o        *ops
 	sequence int64
-	inFP8    bool
 	inTiles  bool // as nn.ActivationsDeepSeekV3 says
+	work     recompute.Meter
 }
 
 // plan measures a layer.
 func (o *ops) plan(layer int, sequence int64) layerPlan {
 	var p layerPlan
 	f, inFP8, _, _ := o.p.activations()
-	m := layerMeter{&p, o, sequence, inFP8, f == nn.ActivationsDeepSeekV3}
 	own, h := o.own(), int64(o.m.Hidden)
+	m := layerMeter{
+		layerPlan: &p, o: o, sequence: sequence, inTiles: f == nn.ActivationsDeepSeekV3,
+		work: recompute.Meter{Narrow: inFP8, Own: own, Tokens: o.tokens, Dim: h},
+	}
 	p.stream = o.p.Stream.Bytes(own, h) + 2*single*own
-	m.add(ofNorms, own, h)
-	m.add(ofNorms, own, h)
-	m.add(ofMiddle, own, h)
-	p.norm = normOps * own * h
+	m.add(recompute.Norms, own, h)
+	m.add(recompute.Norms, own, h)
+	m.add(recompute.Middle, own, h)
+	m.work.Norm = recompute.NormOps * own * h
 	if o.m.hasMLA() {
 		m.latentAttention(h)
 	} else {
 		m.attention(h)
 	}
-	m.mixing(h, o.m.context(layer, sequence))
+	m.mixing(o.m.context(layer, sequence))
 	if o.m.isMoE(layer) {
 		m.experts(h)
 	} else {
 		m.mlp(h, int64(o.m.FFN)/o.tensor())
 	}
+	p.work = m.work.Work
 	return p
 }
 
@@ -195,29 +176,19 @@ func (m *layerMeter) normInput(rows, cols int64) { m.normInputs(1, rows, cols) }
 
 // normInputs is normInput of so many matrices.
 func (m *layerMeter) normInputs(count, rows, cols int64) {
-	m.classes[ofNorms].narrow += count * m.o.p.Inputs.Bytes(rows, cols)
+	m.classes[recompute.Norms].narrow += count * m.o.p.Inputs.Bytes(rows, cols)
 	if m.inTiles {
-		m.tiles += count * quantizeOps * rows * cols
+		m.work.Tiles += count * recompute.QuantizeOps * rows * cols
 	}
-}
-
-// linear returns the operations of a linear layer's forward pass.
-func (m *layerMeter) linear(rows, out, in int64) int64 {
-	n := 2 * rows * out * in
-	if m.inFP8 {
-		n += quantizeOps * (rows*in + out*in)
-	}
-	return n
 }
 
 func (m *layerMeter) attention(h int64) {
 	q := int64(m.o.m.Heads*m.o.m.HeadDim) / m.o.tensor()
 	kv := int64(m.o.m.KVHeads*m.o.m.HeadDim) / m.o.tensor()
 	m.normInput(m.o.own(), h)
-	m.project = m.linear(m.o.tokens, q, h) + 2*m.linear(m.o.tokens, kv, h) +
-		rotateOps*m.o.tokens*(q+kv)
-	m.add(ofProjections, m.o.tokens, kv)
-	m.add(ofProjections, m.o.tokens, kv)
+	m.work.AddProjections(q, kv)
+	m.add(recompute.Projections, m.o.tokens, kv)
+	m.add(recompute.Projections, m.o.tokens, kv)
 }
 
 // latentAttention adds MLA, of which keys and values are there by head.
@@ -227,66 +198,57 @@ func (m *layerMeter) latentAttention(h int64) {
 	key, value, rank := int64(m.o.m.queryDim()), int64(a.Value), int64(a.KVRank)
 	m.normInput(own, h)
 	m.latent(own, rank)
-	m.latents = m.linear(own, rank+rope, h) + rotateOps*own*rope
 	m.sharedKey = m.o.p.Stream.Bytes(own, rope)
-	from := h
-	if q := int64(a.QRank); q > 0 {
-		m.latent(own, q)
-		m.latents += m.linear(own, q, h)
-		from = q
+	if a.QRank > 0 {
+		m.latent(own, int64(a.QRank))
 	}
-	m.project = m.linear(m.o.tokens, heads*key, from) + rotateOps*m.o.tokens*heads*rope +
-		m.linear(m.o.tokens, heads*(int64(a.NoPE)+value), rank)
-	m.add(ofProjections, m.o.tokens, heads*key)
-	m.add(ofProjections, m.o.tokens, heads*value)
+	m.work.AddLatents(recompute.MLA{
+		Heads: heads, QRank: int64(a.QRank), KVRank: rank, NoPE: int64(a.NoPE), RoPE: rope, Value: value,
+	})
+	m.add(recompute.Projections, m.o.tokens, heads*key)
+	m.add(recompute.Projections, m.o.tokens, heads*value)
 }
 
 // latent adds one of MLA and its norm.
 func (m *layerMeter) latent(rows, rank int64) {
 	m.stream += single * rows
-	m.add(ofLatents, rows, rank)
-	m.add(ofNorms, rows, rank)
+	m.add(recompute.Latents, rows, rank)
+	m.add(recompute.Norms, rows, rank)
 	m.normInput(rows, rank)
-	m.latentNorms += normOps * rows * rank
 }
 
 // mixing adds queries and what attention makes of them, of keys and of values. Tokens at the
 // end of a sequence see so many.
-func (m *layerMeter) mixing(h, seen int64) {
+func (m *layerMeter) mixing(seen int64) {
 	heads := int64(m.o.m.Heads) / m.o.tensor()
 	key, value := int64(m.o.m.queryDim()), int64(m.o.m.valueDim())
-	m.add(ofProjections, m.o.tokens, heads*key)
-	m.classes[ofProbabilities].kept = m.o.p.Stream.Bytes(m.o.tokens*heads, seen)
-	m.add(ofMixed, m.o.tokens, heads*value)
-	m.classes[ofMixed].narrow = m.o.p.AttentionOut.or(m.o.p.Inputs).Bytes(m.o.tokens, heads*value)
+	m.add(recompute.Projections, m.o.tokens, heads*key)
+	m.classes[recompute.Probabilities].kept = m.o.p.Stream.Bytes(m.o.tokens*heads, seen)
+	m.add(recompute.Mixed, m.o.tokens, heads*value)
+	m.classes[recompute.Mixed].narrow = m.o.p.AttentionOut.or(m.o.p.Inputs).Bytes(m.o.tokens, heads*value)
 	scores := m.o.tokens * heads * (seen * (2*m.sequence - seen + 1) / m.sequence) / 2
-	m.attend = scores * (2*key + expOps)
-	m.weigh = scores * 2 * value
-	m.output = m.linear(m.o.tokens, h, heads*value) + m.o.own()*h
+	m.work.AddMixing(scores, heads, key, value)
 }
 
 // mlp adds an MLP.
 func (m *layerMeter) mlp(h, f int64) {
 	m.normInput(m.o.own(), h)
-	m.feedForward(m.o.tokens, h, f)
-	m.classes[ofProduct].narrow += m.o.p.Inputs.Bytes(m.o.tokens, f)
+	m.feedForward(m.o.tokens, f)
+	m.classes[recompute.Product].narrow += m.o.p.Inputs.Bytes(m.o.tokens, f)
 }
 
 // feedForward adds what SwiGLU is given and gives.
-func (m *layerMeter) feedForward(rows, h, f int64) {
+func (m *layerMeter) feedForward(rows, f int64) {
 	n := m.o.p.Stream.Bytes(rows, f)
-	for _, of := range []struct{ class, count int64 }{{ofBranches, 2}, {ofProduct, 1}} {
+	for _, of := range []struct{ class, count int64 }{{recompute.Branches, 2}, {recompute.Product, 1}} {
 		c := &m.classes[of.class]
 		c.kept += of.count * n
 		c.turns = max(c.turns, of.count*n) // an MLP and experts take turns, too
 	}
 	if m.o.p.FromSwiGLU {
-		m.classes[ofBranches].narrow += 2 * m.o.p.SwiGLU.Bytes(rows, f)
-		m.decode += 2 * rows * f
+		m.classes[recompute.Branches].narrow += 2 * m.o.p.SwiGLU.Bytes(rows, f)
 	}
-	m.branch += 2 * m.linear(rows, f, h)
-	m.swiglu += (expOps + 4) * rows * f
-	m.down += m.linear(rows, h, f)
+	m.work.AddFeedForward(rows, f, m.o.p.FromSwiGLU)
 }
 
 // experts adds those of a rank, with equal loads, and the shared one.
@@ -296,27 +258,25 @@ func (m *layerMeter) experts(h int64) {
 	count, f := int64(moe.Experts/m.o.l.Expert), int64(moe.FFN)/etp
 	rows := m.o.own() * int64(moe.TopK) * etp
 	m.router = single * m.o.own() * int64(moe.Experts+moe.TopK)
-	m.add(ofNorms, rows, h)
-	if m.inFP8 {
-		m.classes[ofNorms].narrow += m.o.p.Stream.Bytes(m.o.own(), h) // of the router
+	m.add(recompute.Norms, rows, h)
+	if m.work.Narrow {
+		m.classes[recompute.Norms].narrow += m.o.p.Stream.Bytes(m.o.own(), h) // of the router
 	}
-	m.gather = rows * h
-	m.feedForward(rows, h, f)
+	m.feedForward(rows, f)
+	m.work.AddExperts(rows, int64(moe.Experts))
 	more := rows % count // experts with a row more
 	for _, of := range []struct{ experts, rows int64 }{{more, rows/count + 1}, {count - more, rows / count}} {
 		m.normInputs(of.experts, of.rows, h)
-		m.classes[ofProduct].narrow += of.experts * m.o.p.Inputs.Bytes(of.rows, f)
+		m.classes[recompute.Product].narrow += of.experts * m.o.p.Inputs.Bytes(of.rows, f)
 	}
-	m.outputs = m.down
-	m.down += 2 * m.o.own() * int64(moe.Experts) * h
-	m.add(ofOutputs, rows, h)
+	m.add(recompute.Outputs, rows, h)
 	if moe.Shared > 0 {
 		m.mlp(h, int64(moe.Shared)/m.o.tensor())
 	}
 }
 
 // kept returns what a policy keeps of each class.
-func (l *layerPlan) kept(p nn.Policy) (kept [classCount]int64) {
+func (l *layerPlan) kept(p nn.Policy) (kept [recompute.Classes]int64) {
 	for class, of := range p.Classes() {
 		switch *of.Kept {
 		case nn.Keep:
@@ -326,40 +286,16 @@ func (l *layerPlan) kept(p nn.Policy) (kept [classCount]int64) {
 		}
 	}
 	if p.Latents == nn.Keep && p.Projections == nn.Recompute {
-		kept[ofProjections] += l.sharedKey
+		kept[recompute.Projections] += l.sharedKey
 	}
 	return kept
 }
 
 // again returns the operations that compute again what a policy does not keep.
-func (l *layerPlan) again(p nn.Policy) (n int64) {
-	add := func(ofOp int64, needed bool) {
-		if needed {
-			n += ofOp
-		}
+func (l *layerPlan) again(p nn.Policy) int64 {
+	var ways [recompute.Classes]recompute.Way
+	for class, of := range p.Classes() {
+		ways[class] = recompute.Way(*of.Kept)
 	}
-	again := func(k nn.Keeping) bool { return k == nn.Recompute }
-	norms := func(from bool) bool { return again(p.Norms) || p.Norms == nn.KeepFP8 && from }
-	mix := again(p.Mixed) || again(p.Middle) && p.Mixed != nn.Keep
-	add(l.norm, norms(again(p.Projections) || again(p.Latents)))
-	add(l.tiles, again(p.Norms))
-	add(l.latents, again(p.Latents))
-	add(l.latentNorms, again(p.Norms) || again(p.Projections))
-	add(l.project, again(p.Projections))
-	add(l.attend, again(p.Probabilities))
-	add(l.attend, mix && again(p.Probabilities))
-	add(l.weigh, mix)
-	add(l.output, again(p.Middle))
-	add(l.norm+l.gather, norms(again(p.Branches)))
-	add(l.branch, again(p.Branches))
-	add(l.decode, p.Branches == nn.KeepFP8)
-	add(l.swiglu, again(p.Product) || p.Product == nn.KeepFP8 && again(p.Outputs))
-	add(l.outputs, again(p.Outputs))
-	return n
-}
-
-// forward returns the operations of the forward pass.
-func (l *layerPlan) forward() int64 {
-	return 2*l.norm + l.latents + l.latentNorms + l.project + l.attend + l.weigh + l.output +
-		l.gather + l.branch + l.swiglu + l.down
+	return l.work.Again(ways)
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/octavo-fp8/octavo/internal/knapsack"
+	"github.com/octavo-fp8/octavo/internal/recompute"
 	"github.com/octavo-fp8/octavo/nn"
 )
 
@@ -24,10 +25,10 @@ func (e *BudgetError) Is(target error) bool { return target == ErrJob }
 
 // keptBy is what library octavo keeps of a micro-batch, by class, and what it computes again.
 type keptBy struct {
-	classes             [classCount]int64
+	classes             [recompute.Classes]int64
 	stream, router, end int64
-	turns               [classCount]int64 // of all layers
-	again, step         int64             // operations
+	turns               [recompute.Classes]int64 // of all layers
+	again, step         int64                    // operations
 }
 
 func (k *keptBy) total() int64 {
@@ -74,14 +75,14 @@ func (k *keptBy) add(l layerPlan, p nn.Policy) {
 		}
 	}
 	k.again += l.again(p)
-	k.step += 3 * l.forward()
+	k.step += 3 * l.work.Forward()
 }
 
 // addEnd counts the last norm, the head and the loss, which are computed and kept as they are.
 func (k *keptBy) addEnd(o *ops) {
 	own, h, vocab := o.own(), int64(o.m.Hidden), ceil(int64(o.m.Vocab), o.tensor())
 	k.end = 2*o.p.Stream.Bytes(own, h) + o.p.Stream.Bytes(o.tokens, vocab) + single*(own+o.tokens)
-	k.step += 3 * (2*o.tokens*h*vocab + normOps*own*h + expOps*o.tokens*vocab)
+	k.step += 3 * (2*o.tokens*h*vocab + recompute.NormOps*own*h + recompute.ExpOps*o.tokens*vocab)
 }
 
 // addKept counts the activations of a stage as library octavo keeps them. Memory that is

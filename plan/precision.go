@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/octavo-fp8/octavo/internal/sentinel"
@@ -159,7 +160,7 @@ func (p Precision) complete() (Precision, error) {
 	p.SwiGLU = p.SwiGLU.or(p.Stream)
 	p.KV = p.KV.or(bf16)
 	out := p.AttentionOut.or(bf16)
-	return p, first(p.Weights.check("weights"), p.Experts.check("experts"), p.Rest.check("rest"),
+	return p, cmp.Or(p.Weights.check("weights"), p.Experts.check("experts"), p.Rest.check("rest"),
 		p.Gradients.check("gradients"), p.Master.check("master"), p.Moment1.check("moment1"),
 		p.Moment2.check("moment2"), p.Inputs.check("inputs"), p.Stream.check("stream"),
 		p.SwiGLU.check("swiglu"), p.KV.check("kv"), out.check("attentionOut"))

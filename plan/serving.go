@@ -62,11 +62,7 @@ func (j ServeJob) Memory() (Memory, error) {
 	if err != nil {
 		return Memory{}, err
 	}
-	var mem Memory
-	for s := range j.Layout.Pipeline {
-		mem.Stages = append(mem.Stages, j.stage(s))
-	}
-	return mem, nil
+	return memoryOf(j.Layout, j.stage), nil
 }
 
 // usualChunk is how many tokens servers compute at once, unless told otherwise.

@@ -1,6 +1,9 @@
 package plan
 
-import "math"
+import (
+	"cmp"
+	"math"
+)
 
 // Sun is the law of Sun et al., "Scaling Laws for Floating-Point Quantization
 // Training" (arXiv 2501.02423, equation 18), the Capybara law. The zero value is no
@@ -50,7 +53,7 @@ func Sun2025() Sun {
 // an argument or a constant of s is not positive and finite (bits of f may be 0),
 // and if a block has less than one element.
 func (s Sun) Loss(n, d float64, f Format) (Loss, error) {
-	if err := first(s.check(), positive("N", n), positive("D", d), f.check()); err != nil {
+	if err := cmp.Or(s.check(), positive("N", n), positive("D", d), f.check()); err != nil {
 		return Loss{}, err
 	}
 	l := s.loss(n, d)
@@ -69,12 +72,12 @@ func (s Sun) noise(f Format) float64 {
 }
 
 func (s Sun) check() error {
-	return first(s.Chinchilla.check(),
+	return cmp.Or(s.Chinchilla.check(),
 		positive("constant Gamma", s.Gamma), positive("constant Delta", s.Delta), positive("constant Nu", s.Nu))
 }
 
 func (f Format) check() error {
-	return first(notNegative("the number of exponent bits", f.Exponent), notNegative("the number of mantissa bits", f.Mantissa),
+	return cmp.Or(notNegative("the number of exponent bits", f.Exponent), notNegative("the number of mantissa bits", f.Mantissa),
 		checkBlock(f.Block))
 }
 

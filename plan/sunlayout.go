@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 )
@@ -10,7 +11,7 @@ import (
 // exponent and bits·ν/(δ+ν) - 1/2 to the mantissa. It is an error if that is
 // negative for one, with 1.04 bits or less under [Sun2025].
 func (s Sun) Layout(bits, block float64) (Format, error) {
-	if err := first(s.check(), positive("the number of bits", bits), checkBlock(block)); err != nil {
+	if err := cmp.Or(s.check(), positive("the number of bits", bits), checkBlock(block)); err != nil {
 		return Format{}, err
 	}
 	if least := s.leastBits(); bits < least {
@@ -33,7 +34,7 @@ func (s Sun) WholeLayout(bits int, block float64) (Format, error) {
 	if bits < 1 || bits > maxBits {
 		return Format{}, fmt.Errorf("plan: the number of bits is %d, must be from 1 to %d", bits, maxBits)
 	}
-	if err := first(s.check(), checkBlock(block)); err != nil {
+	if err := cmp.Or(s.check(), checkBlock(block)); err != nil {
 		return Format{}, err
 	}
 	best, least := Format{}, math.Inf(1)

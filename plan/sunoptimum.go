@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 )
@@ -10,7 +11,7 @@ import (
 // if P would be too small for a layout: so it is for blocks of one element, which
 // have no penalty.
 func (s Sun) Optimum(cost, block float64) (Training, error) {
-	if err := first(s.checkOptimum(block), positive("the cost", cost)); err != nil {
+	if err := cmp.Or(s.checkOptimum(block), positive("the cost", cost)); err != nil {
 		return Training{}, err
 	}
 	sum, ratio := s.Delta+s.Nu, (s.Alpha+s.Beta)/s.Beta
@@ -27,7 +28,7 @@ func (s Sun) Optimum(cost, block float64) (Training, error) {
 // 22). P grows with d and does not depend on the cost. Errors are those of
 // [Sun.Optimum].
 func (s Sun) OptimumAtD(cost, d, block float64) (Training, error) {
-	if err := first(s.checkOptimum(block), positive("the cost", cost), positive("D", d)); err != nil {
+	if err := cmp.Or(s.checkOptimum(block), positive("the cost", cost), positive("D", d)); err != nil {
 		return Training{}, err
 	}
 	logP := (s.logGammaD() + s.Beta*math.Log(d) + logLog2(block)) / (s.Delta + s.Nu)
@@ -38,7 +39,7 @@ func (s Sun) OptimumAtD(cost, d, block float64) (Training, error) {
 // (equation 23). P grows with the cost and falls with n. Errors are those of
 // [Sun.Optimum].
 func (s Sun) OptimumAtN(cost, n, block float64) (Training, error) {
-	if err := first(s.checkOptimum(block), positive("the cost", cost), positive("N", n)); err != nil {
+	if err := cmp.Or(s.checkOptimum(block), positive("the cost", cost), positive("N", n)); err != nil {
 		return Training{}, err
 	}
 	sum := s.Delta + s.Nu
@@ -55,7 +56,7 @@ func (s Sun) OptimumAtN(cost, n, block float64) (Training, error) {
 // OptimumAtFormat returns the N and D of least loss at a cost in a given format.
 // Found numerically, to the precision of float64.
 func (s Sun) OptimumAtFormat(cost float64, f Format) (Training, error) {
-	if err := first(s.check(), f.check(), positive("the cost", cost)); err != nil {
+	if err := cmp.Or(s.check(), f.check(), positive("the cost", cost)); err != nil {
 		return Training{}, err
 	}
 	// Loss is A·N^-α + B·D^-β + noise·D^β·N^-α with N·D given, a sum of
@@ -78,7 +79,7 @@ func (s Sun) Sweep(size, d, block float64, bits ...int) ([]Training, error) {
 	trainings := make([]Training, len(bits))
 	for i, p := range bits {
 		f, err := s.WholeLayout(p, block)
-		if err := first(err, positive("the size", size)); err != nil {
+		if err := cmp.Or(err, positive("the size", size)); err != nil {
 			return nil, err
 		}
 		if trainings[i], err = s.training(size/f.Bits(), d, f); err != nil {
@@ -92,7 +93,7 @@ func (s Sun) Sweep(size, d, block float64, bits ...int) ([]Training, error) {
 // of n parameters worse (equation 21). It is an error for blocks of one element,
 // which have no penalty.
 func (s Sun) CriticalData(n float64, f Format) (Training, error) {
-	if err := first(s.checkOptimum(f.Block), positive("N", n), f.check()); err != nil {
+	if err := cmp.Or(s.checkOptimum(f.Block), positive("N", n), f.check()); err != nil {
 		return Training{}, err
 	}
 	logD := (math.Log(s.B) + s.Alpha*math.Log(n) - math.Log(s.noise(f))) / (2 * s.Beta)
@@ -127,7 +128,7 @@ func (s Sun) bestLayout(bits, block float64) (Format, error) {
 // checkOptimum adds what an optimum needs: a penalty, and one that more bits pay
 // back.
 func (s Sun) checkOptimum(block float64) error {
-	if err := first(s.check(), checkBlock(block)); err != nil {
+	if err := cmp.Or(s.check(), checkBlock(block)); err != nil {
 		return err
 	}
 	if block == 1 {

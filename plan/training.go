@@ -1,5 +1,7 @@
 package plan
 
+import "cmp"
+
 // Training is a model to train, and the loss to expect of it.
 type Training struct {
 	N      float64 `json:"n"`               // parameters without embeddings
@@ -18,5 +20,5 @@ const flopsPerBit = 6. / 16
 // product is not positive and finite.
 func FLOPs(n, d, bits float64) (float64, error) {
 	c := flopsPerBit * n * d * bits
-	return c, first(positive("N", n), positive("D", d), positive("bits", bits), positive("the cost", c))
+	return c, cmp.Or(positive("N", n), positive("D", d), positive("bits", bits), positive("the cost", c))
 }

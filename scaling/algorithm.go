@@ -15,10 +15,6 @@ var algorithms = enum.Enum[AmaxAlgorithm]{
 }
 
 // String returns the text of a, such as "most-recent".
-func (a AmaxAlgorithm) String() string { return algorithms.String(a) }
-
-// MarshalText implements [encoding.TextMarshaler].
-func (a AmaxAlgorithm) MarshalText() ([]byte, error) { return algorithms.MarshalText(a) }
-
-// UnmarshalText implements [encoding.TextUnmarshaler].
+func (a AmaxAlgorithm) String() string                   { return algorithms.String(a) }
+func (a AmaxAlgorithm) MarshalText() ([]byte, error)     { return algorithms.MarshalText(a) }
 func (a *AmaxAlgorithm) UnmarshalText(text []byte) error { return algorithms.UnmarshalText(a, text) }

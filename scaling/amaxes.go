@@ -1,19 +1,18 @@
 package scaling
 
 import (
-	"encoding/binary"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/internal/sentinel"
+	"github.com/octavo-fp8/octavo/internal/varint"
 	"github.com/octavo-fp8/octavo/tensor"
 )
 
-// AmaxesVersion is the version of [Amaxes] that this package writes and reads.
-const AmaxesVersion = 1
+// amaxesVersion is the version of [Amaxes] that this package writes and reads.
+const amaxesVersion = 1
 
 // Amaxes are the maxima of the step that has not ended: all that data-parallel
 // workers have to tell each other in a step, and with histories of the default length
@@ -39,7 +38,7 @@ type HistoryAmaxes struct {
 
 // Amaxes returns a copy of what was observed since the last [Histories.Update].
 func (hs *Histories) Amaxes() Amaxes {
-	a := Amaxes{Version: AmaxesVersion, Step: hs.step, Histories: make(map[string]HistoryAmaxes)}
+	a := Amaxes{Version: amaxesVersion, Step: hs.step, Histories: make(map[string]HistoryAmaxes)}
 	for name, h := range hs.named {
 		amax := make([]Float, len(h.blocks))
 		for i, b := range h.blocks {
@@ -127,8 +126,8 @@ func (a Amaxes) names() []string { return slices.Sorted(maps.Keys(a.Histories)) 
 // Check returns an error, [ErrVersion] or [ErrState], that names the first value, by
 // tensor in alphabetical order, that no history can have observed.
 func (a Amaxes) Check() error {
-	if a.Version != AmaxesVersion {
-		return sentinel.Errorf(ErrVersion, "scaling: amaxes of version %d: this package reads version %d", a.Version, AmaxesVersion)
+	if a.Version != amaxesVersion {
+		return sentinel.Errorf(ErrVersion, "scaling: amaxes of version %d: this package reads version %d", a.Version, amaxesVersion)
 	}
 	if a.Step < 0 {
 		return sentinel.Errorf(ErrState, "scaling: amaxes of step %d", a.Step)
@@ -158,7 +157,7 @@ func (a Amaxes) Check() error {
 // It returns an error if one does not pass [Amaxes.Check], and [ErrHistory] if they
 // are of different steps or have a history in different formats, blocks or grids.
 func MergeAmaxes(all ...Amaxes) (Amaxes, error) {
-	merged := Amaxes{Version: AmaxesVersion, Histories: make(map[string]HistoryAmaxes)}
+	merged := Amaxes{Version: amaxesVersion, Histories: make(map[string]HistoryAmaxes)}
 	for i, a := range all {
 		if err := a.Check(); err != nil {
 			return Amaxes{}, fmt.Errorf("worker %d: %w", i, err)
@@ -197,104 +196,48 @@ func (a Amaxes) MarshalBinary() ([]byte, error) {
 	if err := a.Check(); err != nil {
 		return nil, err
 	}
-	var data []byte
-	number := func(n int) { data = binary.AppendUvarint(data, uint64(n)) }
-	text := func(s string) { number(len(s)); data = append(data, s...) }
-	number(a.Version)
-	number(int(a.Step))
-	number(len(a.Histories))
+	data := varint.Append(varint.Append(varint.Append(nil, a.Version), a.Step), len(a.Histories))
 	for _, name := range a.names() {
 		h := a.Histories[name]
-		text(name)
-		text(h.Format.String())
+		data = varint.AppendPart(varint.AppendPart(data, name), h.Format.String())
 		for _, n := range [...]int{h.Block.Rows, h.Block.Cols, h.Grid[0], h.Grid[1]} {
-			number(n)
+			data = varint.Append(data, n)
 		}
-		for _, x := range h.Amax {
-			bits := math.Float32bits(float32(x))
-			if x != x {
-				bits = canonicalNaN
-			}
-			data = binary.LittleEndian.AppendUint32(data, bits)
-		}
+		data = varint.AppendFloats(data, h.Amax)
 	}
 	return data, nil
 }
 
-const canonicalNaN = 0x7FC00000
-
 // UnmarshalBinary implements [encoding.BinaryUnmarshaler]. It returns [ErrVersion]
 // or [ErrState], and leaves a as it is, if the data cannot be right.
 func (a *Amaxes) UnmarshalBinary(data []byte) error {
-	r := reader{data: data}
-	read := Amaxes{Version: r.number(), Histories: make(map[string]HistoryAmaxes)}
-	if !r.failed && read.Version != AmaxesVersion {
+	r := varint.Reader{Data: data}
+	read := Amaxes{Version: r.Int(), Histories: make(map[string]HistoryAmaxes)}
+	if !r.Failed && read.Version != amaxesVersion {
 		return read.Check()
 	}
-	read.Step = int64(r.number())
-	for n := r.number(); n > 0 && !r.failed; n-- {
-		name := r.text()
+	read.Step = int64(r.Int())
+	for n := r.Int(); n > 0 && !r.Failed; n-- {
+		name := string(r.Part())
 		var h HistoryAmaxes
-		if h.Format.UnmarshalText([]byte(r.text())) != nil {
-			r.failed = true
+		if h.Format.UnmarshalText(r.Part()) != nil {
+			r.Failed = true
 		}
 		for _, to := range [...]*int{&h.Block.Rows, &h.Block.Cols, &h.Grid[0], &h.Grid[1]} {
-			*to = r.number()
+			*to = r.Int()
 		}
-		h.Amax = r.floats(h.Grid[0], h.Grid[1])
+		h.Amax = varint.Floats[Float](&r, h.Grid[0], h.Grid[1])
 		if _, twice := read.Histories[name]; twice {
-			r.failed = true
+			r.Failed = true
 		}
 		read.Histories[name] = h
 	}
-	if r.failed || len(r.data) > 0 {
-		return sentinel.Errorf(ErrState, "scaling: amaxes in binary: damaged near byte %d of %d", len(data)-len(r.data), len(data))
+	if r.Failed || len(r.Data) > 0 {
+		return sentinel.Errorf(ErrState, "scaling: amaxes in binary: damaged near byte %d of %d", len(data)-len(r.Data), len(data))
 	}
 	if err := read.Check(); err != nil {
 		return err
 	}
 	*a = read
 	return nil
-}
-
-// reader takes values from data until there is one that cannot be.
-type reader struct {
-	data   []byte
-	failed bool
-}
-
-// number reads a number of at least 0.
-func (r *reader) number() int {
-	v, n := binary.Uvarint(r.data)
-	if n <= 0 || v > math.MaxInt {
-		r.failed = true
-		return 0
-	}
-	r.data = r.data[n:]
-	return int(v)
-}
-
-func (r *reader) text() string { return string(r.bytes(r.number())) }
-
-func (r *reader) bytes(n int) []byte {
-	if r.failed || n > len(r.data) {
-		r.failed = true
-		return nil
-	}
-	b := r.data[:n]
-	r.data = r.data[n:]
-	return b
-}
-
-func (r *reader) floats(rows, cols int) []Float {
-	if cols > 0 && rows > len(r.data)/4/cols {
-		r.failed = true
-		return nil
-	}
-	b := r.bytes(4 * rows * cols)
-	values := make([]Float, 0, len(b)/4)
-	for ; len(b) > 0; b = b[4:] {
-		values = append(values, Float(math.Float32frombits(binary.LittleEndian.Uint32(b))))
-	}
-	return values
 }

@@ -102,7 +102,7 @@ func TestAmaxesEqualMerge(t *testing.T) {
 func TestMergeAmaxesLaws(t *testing.T) {
 	r := rand.New(rand.NewPCG(13, 13))
 	random := func() scaling.Amaxes {
-		a := scaling.Amaxes{Version: scaling.AmaxesVersion, Step: 7, Histories: map[string]scaling.HistoryAmaxes{}}
+		a := scaling.Amaxes{Version: 1, Step: 7, Histories: map[string]scaling.HistoryAmaxes{}}
 		for _, name := range []string{"a", "b", "c"} {
 			if r.IntN(4) > 0 {
 				h := scaling.HistoryAmaxes{Block: tensor.Block{Rows: 1}, Grid: [2]int{3, 1}}
@@ -137,7 +137,7 @@ func TestMergeAmaxesLaws(t *testing.T) {
 	}
 	nan := scaling.Float(math.NaN())
 	one := func(x scaling.Float) scaling.Amaxes {
-		return scaling.Amaxes{Version: scaling.AmaxesVersion, Histories: map[string]scaling.HistoryAmaxes{"x": {Grid: [2]int{1, 1}, Amax: []scaling.Float{x}}}}
+		return scaling.Amaxes{Version: 1, Histories: map[string]scaling.HistoryAmaxes{"x": {Grid: [2]int{1, 1}, Amax: []scaling.Float{x}}}}
 	}
 	for _, merged := range []scaling.Amaxes{mergeAmaxes(t, one(3), one(nan)), mergeAmaxes(t, one(nan), one(scaling.Float(math.Inf(1))))} {
 		require.True(t, merged.Histories["x"].Amax[0] != merged.Histories["x"].Amax[0])

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/internal/number"
 	"github.com/octavo-fp8/octavo/internal/rounding"
 )
 
@@ -38,11 +39,11 @@ func teBlock(amax float32, l limits) fp8.Scale {
 	if amax < l.epsilon {
 		amax = l.epsilon
 	}
-	if amax == 0 || !isFinite(amax) {
+	if amax == 0 || !number.IsFinite(amax) {
 		return multiplyBy(1)
 	}
 	m := l.max / amax
-	if !isFinite(m) {
+	if !number.IsFinite(m) {
 		m = l.source
 	}
 	return multiplyBy(m)
@@ -102,7 +103,7 @@ func deepSeek(amax float32, l limits) fp8.Scale {
 // scaleDeepSeekUE8M0 stores 2^ceil(log2 s), with an exact logarithm, and at most 2^127.
 func scaleDeepSeekUE8M0(amax float32, l limits) fp8.Scale {
 	s := deepGEMMScale(amax, l)
-	if isFinite(s) {
+	if number.IsFinite(s) {
 		fraction, exponent := math.Frexp(float64(s))
 		if fraction == 0.5 {
 			exponent--
@@ -123,12 +124,4 @@ func atLeast[T float32 | float64](x, least T) T {
 		return least
 	}
 	return x
-}
-
-// isFinite reports whether x-x is 0, as of no infinity or NaN. The conversion rounds a
-// product that x may be: where the processor fuses it with the subtraction, it would not
-// be equal to itself.
-func isFinite(x float32) bool {
-	x = float32(x)
-	return x-x == 0
 }

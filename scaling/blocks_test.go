@@ -146,7 +146,7 @@ func TestMergeGrids(t *testing.T) {
 	require.NoError(t, hs.Restore(worker(3)))
 	rows, _ := h.Grid()
 	require.Equal(t, 3, rows)
-	require.NoError(t, hs.Restore(scaling.State{Version: scaling.StateVersion}))
+	require.NoError(t, hs.Restore(scaling.State{Version: 2}))
 	rows, _ = h.Grid()
 	require.Zero(t, rows)
 

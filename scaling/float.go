@@ -1,9 +1,9 @@
 package scaling
 
 import (
-	"encoding/json"
 	"fmt"
-	"strconv"
+
+	"github.com/octavo-fp8/octavo/internal/jsonfloat"
 )
 
 // Float is a float32 that survives JSON to the bit but for a NaN's payload:
@@ -11,25 +11,14 @@ import (
 type Float float32
 
 // MarshalJSON implements [json.Marshaler].
-func (f Float) MarshalJSON() ([]byte, error) {
-	text := strconv.FormatFloat(float64(f), 'g', -1, 32)
-	if !isFinite(float32(f)) {
-		text = strconv.Quote(text)
-	}
-	return []byte(text), nil
-}
+func (f Float) MarshalJSON() ([]byte, error) { return jsonfloat.Append(nil, float64(f), 32), nil }
 
 // UnmarshalJSON implements [json.Unmarshaler].
 func (f *Float) UnmarshalJSON(data []byte) error {
-	text := string(data)
-	var quoted string
-	if json.Unmarshal(data, &quoted) == nil {
-		text = quoted
-	}
-	v, err := strconv.ParseFloat(text, 32)
+	x, err := jsonfloat.Parse(data, 32)
 	if err != nil {
-		return fmt.Errorf("scaling: %s is not a float32", data)
+		return fmt.Errorf("scaling: %w", err)
 	}
-	*f = Float(v)
+	*f = Float(x)
 	return nil
 }

@@ -11,14 +11,14 @@ import (
 // can be saved, merged and restored again.
 func FuzzState(f *testing.F) {
 	for _, s := range []string{
-		`{"version":1,"step":3,"histories":{"w":{"scale":2,"current":0,"past":[1,"NaN","+Inf",0.1]}}}`,
-		`{"version":1,"histories":{"":{"scale":1e-45,"current":-0,"past":null}}}`,
-		`{"version":1,"histories":{"w":{"scale":0}}}`,
-		`{"version":1,"histories":{"w":{"scale":1,"past":[-1]}}}`,
+		`{"version":2,"step":3,"histories":{"w":{"grid":[1,1],"blocks":[{"scale":2,"current":0,"past":[1,"NaN","+Inf",0.1]}]}}}`,
+		`{"version":2,"histories":{"":{"grid":[1,1],"blocks":[{"scale":1e-45,"current":-0,"past":null}]}}}`,
+		`{"version":2,"histories":{"w":{"grid":[1,1],"blocks":[{"scale":0}]}}}`,
+		`{"version":2,"histories":{"w":{"grid":[1,1],"blocks":[{"scale":1,"past":[-1]}]}}}`,
 		`{"version":2,"step":3,"histories":{"w":{"format":"E5M2","block":"1x128","grid":[1,2],"blocks":[{"scale":2,"past":[1]},{"scale":3,"current":"NaN","past":[]}]}}}`,
 		`{"version":2,"histories":{"w":{"format":"E4M3","block":"row","grid":[0,0],"blocks":[]}}}`,
 		`{"version":2,"histories":{"w":{"format":"E4M3","block":"row","grid":[4611686018427387904,4],"blocks":[]}}}`,
-		`{"version":2}`, `{"version":1,"step":-1}`, `{}`, `null`, `{"version":1,"histories":{"w":{"scale":"nan"}}}`,
+		`{"version":2}`, `{"version":2,"step":-1}`, `{}`, `null`, `{"version":2,"histories":{"w":{"blocks":[{"scale":"nan"}]}}}`,
 	} {
 		f.Add([]byte(s))
 	}

@@ -75,7 +75,7 @@ func (hs *Histories) Step() int64 { return hs.step }
 
 // State returns a copy of the state of all histories.
 func (hs *Histories) State() State {
-	s := State{Version: StateVersion, Step: hs.step, Histories: make(map[string]HistoryState)}
+	s := State{Version: stateVersion, Step: hs.step, Histories: make(map[string]HistoryState)}
 	for name, h := range hs.named {
 		s.Histories[name] = h.state()
 	}

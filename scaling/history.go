@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/internal/number"
 	"github.com/octavo-fp8/octavo/internal/sentinel"
 	"github.com/octavo-fp8/octavo/tensor"
 )
@@ -17,12 +18,12 @@ type Delayed struct {
 	Algorithm AmaxAlgorithm
 }
 
-// DefaultLength is the number of steps that a history keeps by default.
-const DefaultLength = 1024
+// defaultLength is the number of steps that a history keeps by default.
+const defaultLength = 1024
 
 func (d Delayed) length() int {
 	if d.Length == 0 {
-		return DefaultLength
+		return defaultLength
 	}
 	return d.Length
 }
@@ -31,7 +32,7 @@ func (d Delayed) check() error {
 	const longest = 1 << 20
 	switch {
 	case d.Length < 0 || d.Length > longest:
-		return sentinel.Errorf(ErrRecipe, "scaling: history of %d steps: want 1 to %d, or 0 for %d", d.Length, longest, DefaultLength)
+		return sentinel.Errorf(ErrRecipe, "scaling: history of %d steps: want 1 to %d, or 0 for %d", d.Length, longest, defaultLength)
 	case d.Margin < -126 || d.Margin > 126:
 		return sentinel.Errorf(ErrRecipe, "scaling: margin %d: want -126 to 126", d.Margin)
 	}
@@ -182,7 +183,7 @@ func (h *blockHistory) update(largest float32, by AmaxAlgorithm) {
 			amax = fmax(amax, a)
 		}
 	}
-	if amax > 0 && isFinite(amax) {
+	if amax > 0 && number.IsFinite(amax) {
 		h.scale = min(max(largest/amax, math.SmallestNonzeroFloat32), math.MaxFloat32)
 	}
 	if past := h.amax[1:]; len(past) > 0 {

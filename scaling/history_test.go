@@ -247,7 +247,7 @@ func TestNewHistory(t *testing.T) {
 	again, err := hs.Get("w", scaling.Recipe{Profile: scaling.TEDelayed})
 	require.NoError(t, err)
 	require.Same(t, first, again)
-	require.Len(t, hs.State().Histories["w"].Blocks[0].Past, scaling.DefaultLength-1)
+	require.Len(t, hs.State().Histories["w"].Blocks[0].Past, 1023)
 }
 
 // TestDelayedQuantize runs the steps of a tensor: each is encoded with the scale

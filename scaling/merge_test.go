@@ -52,7 +52,7 @@ func TestMerge(t *testing.T) {
 func TestMergeLaws(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
 	random := func() scaling.State {
-		s := scaling.State{Version: scaling.StateVersion, Step: r.Int64N(10), Histories: map[string]scaling.HistoryState{}}
+		s := scaling.State{Version: 2, Step: r.Int64N(10), Histories: map[string]scaling.HistoryState{}}
 		for _, name := range []string{"a", "b", "c"} {
 			if r.IntN(4) == 0 {
 				continue

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/internal/number"
 	"github.com/octavo-fp8/octavo/internal/rounding"
 )
 
@@ -23,7 +24,7 @@ const largestE8M0 = 0xFE
 // mxFloor is the scale of the OCP Microscaling specification, section 6.3. The
 // exponent is the float32's own, so a subnormal amax gives the smallest scale.
 func mxFloor(amax float32, l limits) fp8.Scale {
-	if !isFinite(amax) {
+	if !number.IsFinite(amax) {
 		return e8m0Scale(fp8.E8M0NaN)
 	}
 	return mxExponent(int(math.Float32bits(amax)>>23), l)
@@ -32,7 +33,7 @@ func mxFloor(amax float32, l limits) fp8.Scale {
 // mxCeil is ScaleCalculationMode.CEIL of torchao's mx_tensor.py: amax is rounded up to a
 // power of two first.
 func mxCeil(amax float32, l limits) fp8.Scale {
-	if !isFinite(amax) {
+	if !number.IsFinite(amax) {
 		return e8m0Scale(fp8.E8M0NaN)
 	}
 	return mxExponent(int((math.Float32bits(amax)+0x7FFFFF)>>23), l)
@@ -49,7 +50,7 @@ func mxCompressedTensors(amax float32, l limits) fp8.Scale { return mxNearest(am
 // mxNearest adds half of what is behind the given bits of mantissa. What carries to 2^128
 // is not finite any more.
 func mxNearest(amax float32, mantissa int, l limits) fp8.Scale {
-	if !isFinite(amax) {
+	if !number.IsFinite(amax) {
 		return e8m0Scale(fp8.E8M0NaN)
 	}
 	return mxFloor(math.Float32frombits(math.Float32bits(amax)+1<<(22-mantissa)), l)
@@ -64,7 +65,7 @@ func mxRCeil(amax float32, l limits) fp8.Scale {
 // mxRCeilTorchAO is ScaleCalculationMode.RCEIL of torchao's mx_tensor.py, whose scale of an
 // infinity is NaN. A finite amax goes beyond 2^127 in MXINT8 alone, which torchao has not.
 func mxRCeilTorchAO(amax float32, l limits) fp8.Scale {
-	if !isFinite(amax) {
+	if !number.IsFinite(amax) {
 		return e8m0Scale(fp8.E8M0NaN)
 	}
 	return mxRCeil(amax, l)
@@ -85,7 +86,7 @@ func mxRoundedUp(amax float32, l limits) fp8.E8M0 {
 // mxModelOpt is MXFP4QTensor.quantize of Model-Optimizer's mxfp4_tensor.py. What it makes
 // of an amax that is not finite is not defined there, and NaN here.
 func mxModelOpt(amax float32, l limits) fp8.Scale {
-	if !isFinite(amax) {
+	if !number.IsFinite(amax) {
 		return e8m0Scale(fp8.E8M0NaN)
 	}
 	return storeAndMultiply(rounding.Exp2CeilLog2(float32(amax / l.max)))
@@ -102,7 +103,7 @@ func mxTEPow2(amax float32, l limits) fp8.Scale {
 // mxFourOverSix is quantize_to_mxfp4 of fouroversix' reference.py. Where amax is so small
 // that amax/max is 0, all codes are.
 func mxFourOverSix(amax float32, l limits) fp8.Scale {
-	if !isFinite(amax) {
+	if !number.IsFinite(amax) {
 		return e8m0Scale(fp8.E8M0NaN)
 	}
 	bits := math.Float32bits(float32(amax / l.max))

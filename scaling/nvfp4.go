@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/internal/number"
 )
 
 // level is what the blocks under one outer scale have in common.
@@ -42,7 +43,7 @@ func ue4m3(x float32) float32 {
 	x = float32(x) // a product is rounded before anything is added to it
 	switch {
 	case x != x:
-		return math.Float32frombits(canonicalNaN)
+		return number.Canonical(x)
 	case x < minNormal:
 		const magic = 0x1p14 // its last place is the smallest step
 		return x + magic - magic

@@ -8,6 +8,7 @@ import (
 
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/internal/meter"
+	"github.com/octavo-fp8/octavo/internal/number"
 	"github.com/octavo-fp8/octavo/internal/parallel"
 	"github.com/octavo-fp8/octavo/internal/sentinel"
 	"github.com/octavo-fp8/octavo/tensor"
@@ -111,18 +112,10 @@ func setLevels[T fp8.Float](ctx context.Context, s *levels, t *tensor.Tensor, sr
 			amax = float32(math.NaN())
 		}
 		l := traits.outer.level(amax)
-		l.stored = canonical(l.stored)
+		l.stored = number.Canonical(l.stored)
 		s.all, s.scales = append(s.all, l), append(s.scales, l.stored)
 	}
 	return nil
-}
-
-// canonical returns x, and the canonical NaN for every NaN.
-func canonical(x float32) float32 {
-	if x != x {
-		return math.Float32frombits(canonicalNaN)
-	}
-	return x
 }
 
 // outerAmax finds the largest magnitude under each outer scale.

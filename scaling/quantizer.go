@@ -6,10 +6,9 @@ import (
 	"math"
 	"sync"
 
-	"github.com/x448/float16"
-
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/internal/meter"
+	"github.com/octavo-fp8/octavo/internal/number"
 	"github.com/octavo-fp8/octavo/internal/sentinel"
 	"github.com/octavo-fp8/octavo/tensor"
 )
@@ -111,7 +110,7 @@ func Quantize[T fp8.Float](ctx context.Context, t *tensor.Tensor, src []T, q Qua
 func quantizeInTime[T fp8.Float](ctx context.Context, t *tensor.Tensor, src []T, q *Quantizer, encoding tensor.Quantizer) error {
 	s := inTimes.Get().(*inTime)
 	defer s.put()
-	s.traits, s.limits = q.Recipe.Profile.traits(), q.Recipe.limits(largest[T]())
+	s.traits, s.limits = q.Recipe.Profile.traits(), q.Recipe.limits(float32(min(number.Of[T]().Max(), math.MaxFloat32)))
 	encoding.Scale, encoding.ScaleRow = s.scale, s.scaleRow
 	if s.traits.outer != nil {
 		if err := setLevels(ctx, &s.levels, t, src, q); err != nil {
@@ -138,7 +137,7 @@ func Scale[T fp8.Float](r Recipe, amax float32, nan bool) (fp8.Scale, error) {
 	if r.Profile.Outer() {
 		return fp8.Scale{}, sentinel.Errorf(ErrRecipe, "scaling: recipe %v: the scale of a block depends on an outer one: give Quantize the OuterAmax", r)
 	}
-	return r.Profile.traits().blockScale(amax, nan, r.limits(largest[T]())), nil
+	return r.Profile.traits().blockScale(amax, nan, r.limits(float32(min(number.Of[T]().Max(), math.MaxFloat32)))), nil
 }
 
 // unknown reports whether q must not tell its history which blocks it is of.
@@ -212,16 +211,4 @@ func (s *inTime) rowScales(first int, scales []fp8.Scale, amax []float32) {
 		}
 		first, scales, amax = first+n, scales[n:], amax[n:]
 	}
-}
-
-// largest is the largest finite value of T, as far as float32 goes.
-func largest[T fp8.Float]() float32 {
-	var zero T
-	switch any(zero).(type) {
-	case float16.Float16:
-		return 65504
-	case fp8.BFloat16:
-		return fp8.BFloat16(0x7F7F).Float32()
-	}
-	return math.MaxFloat32
 }

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/internal/number"
 	"github.com/octavo-fp8/octavo/internal/sentinel"
 	"github.com/octavo-fp8/octavo/tensor"
 )
@@ -79,7 +80,7 @@ func (r Recipe) Check() error {
 		return sentinel.Errorf(fp8.ErrFormat, "scaling: recipe %v: unknown format", r)
 	case r.Block.Rows < 0 || r.Block.Cols < 0:
 		return sentinel.Errorf(ErrRecipe, "scaling: recipe %s: block %dx%d has a negative extent", r.Profile, r.Block.Rows, r.Block.Cols)
-	case !(r.Epsilon >= 0) || !isFinite(r.Epsilon):
+	case !(r.Epsilon >= 0) || !number.IsFinite(r.Epsilon):
 		return sentinel.Errorf(ErrRecipe, "scaling: recipe %v: epsilon %v: want a finite number that is not negative", r, r.Epsilon)
 	case r.Epsilon != 0 && !r.Profile.traits().epsilon:
 		return sentinel.Errorf(ErrRecipe, "scaling: recipe %v: epsilon %v: this arithmetic has none", r, r.Epsilon)
@@ -138,7 +139,7 @@ func (r Recipe) level(amax float32) level {
 		amax = 0
 	}
 	l := t.outer.level(amax)
-	l.stored = canonical(l.stored)
+	l.stored = number.Canonical(l.stored)
 	return l
 }
 

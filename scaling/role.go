@@ -14,12 +14,8 @@ const (
 var roles = enum.Enum[Role]{Type: "Role", What: "role", Names: []string{"input", "weight", "gradient"}, Err: ErrRecipe, Prefix: "scaling"}
 
 // String returns the text of r, such as "weight".
-func (r Role) String() string { return roles.String(r) }
-
-// MarshalText implements [encoding.TextMarshaler].
-func (r Role) MarshalText() ([]byte, error) { return roles.MarshalText(r) }
-
-// UnmarshalText implements [encoding.TextUnmarshaler].
+func (r Role) String() string                   { return roles.String(r) }
+func (r Role) MarshalText() ([]byte, error)     { return roles.MarshalText(r) }
 func (r *Role) UnmarshalText(text []byte) error { return roles.UnmarshalText(r, text) }
 
 const unknownRole = "scaling: unknown role"

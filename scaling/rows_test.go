@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/internal/number"
 )
 
 // TestProductIsFinite: it is rounded before anything is subtracted from it.
@@ -15,13 +16,13 @@ func TestProductIsFinite(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 3))
 	for range 100 {
 		x, y := r.Float32(), r.Float32()
-		require.True(t, isFinite(x*y), "%v and %v", x, y)
+		require.True(t, number.IsFinite(x*y), "%v and %v", x, y)
 	}
 	inf := float32(math.Inf(1))
 	for _, x := range []float32{inf, -inf, float32(math.NaN()), math.MaxFloat32 * inf} {
-		require.False(t, isFinite(x))
+		require.False(t, number.IsFinite(x))
 	}
-	require.True(t, isFinite(-math.MaxFloat32))
+	require.True(t, number.IsFinite(-math.MaxFloat32))
 }
 
 // TestRows compares scales of blocks side by side with those of each alone.

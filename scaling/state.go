@@ -9,13 +9,13 @@ import (
 	"slices"
 
 	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/internal/number"
 	"github.com/octavo-fp8/octavo/internal/sentinel"
 	"github.com/octavo-fp8/octavo/tensor"
 )
 
-// StateVersion is the version of [State] that this package writes. It reads 1 as
-// well, whose histories are all of whole tensors.
-const StateVersion = 2
+// stateVersion is the version of [State] that this package writes and reads.
+const stateVersion = 2
 
 // State is what [Histories] save: plain data, to be kept as JSON.
 type State struct {
@@ -39,7 +39,7 @@ type BlockState struct {
 	Past    []Float `json:"past"`    // amax of the steps before it, newest first
 }
 
-// UnmarshalJSON implements [json.Unmarshaler]. It reads this version and version 1.
+// UnmarshalJSON implements [json.Unmarshaler].
 func (s *State) UnmarshalJSON(data []byte) error {
 	var of struct {
 		Version int `json:"version"`
@@ -47,34 +47,11 @@ func (s *State) UnmarshalJSON(data []byte) error {
 	if err := json.Unmarshal(data, &of); err != nil || string(data) == "null" {
 		return err
 	}
-	switch of.Version {
-	case 1:
-		return s.unmarshalVersion1(data)
-	case StateVersion:
-		type plain State // without this method
-		return unmarshalStrictly(data, (*plain)(s))
+	if of.Version != stateVersion {
+		return sentinel.Errorf(ErrVersion, "scaling: saved state of version %d: this package reads version %d", of.Version, stateVersion)
 	}
-	return sentinel.Errorf(ErrVersion, "scaling: saved state of version %d: this package reads versions 1 and %d", of.Version, StateVersion)
-}
-
-// unmarshalVersion1 reads histories that are each that of a whole tensor.
-func (s *State) unmarshalVersion1(data []byte) error {
-	var v1 struct {
-		Version   int   `json:"version"`
-		Step      int64 `json:"step"`
-		Histories map[string]struct {
-			Format fp8.Format `json:"format"`
-			BlockState
-		} `json:"histories"`
-	}
-	if err := unmarshalStrictly(data, &v1); err != nil {
-		return err
-	}
-	*s = State{Version: StateVersion, Step: v1.Step, Histories: make(map[string]HistoryState, len(v1.Histories))}
-	for name, h := range v1.Histories {
-		s.Histories[name] = HistoryState{Format: h.Format, Grid: [2]int{1, 1}, Blocks: []BlockState{h.BlockState}}
-	}
-	return nil
+	type plain State // without this method
+	return unmarshalStrictly(data, (*plain)(s))
 }
 
 func unmarshalStrictly(data []byte, to any) error {
@@ -86,8 +63,8 @@ func unmarshalStrictly(data []byte, to any) error {
 // Check returns an error, [ErrVersion] or [ErrState], that names the first value, by
 // tensor in alphabetical order, that no history can have.
 func (s State) Check() error {
-	if s.Version != StateVersion {
-		return sentinel.Errorf(ErrVersion, "scaling: state of version %d: want %d", s.Version, StateVersion)
+	if s.Version != stateVersion {
+		return sentinel.Errorf(ErrVersion, "scaling: state of version %d: want %d", s.Version, stateVersion)
 	}
 	if s.Step < 0 {
 		return sentinel.Errorf(ErrState, "scaling: state of step %d", s.Step)
@@ -109,7 +86,7 @@ func (s HistoryState) check(name string) error {
 		if len(s.Blocks) > 1 {
 			at = fmt.Sprintf(" block (%d, %d):", i/s.Grid[1], i%s.Grid[1])
 		}
-		if !(b.Scale > 0) || !isFinite(float32(b.Scale)) {
+		if !(b.Scale > 0) || !number.IsFinite(float32(b.Scale)) {
 			return sentinel.Errorf(ErrState, "scaling: state of %q:%s scale %v: want a finite number above 0", name, at, b.Scale)
 		}
 		for i, a := range append([]Float{b.Current}, b.Past...) {
@@ -198,7 +175,7 @@ func (h *History) restore(s HistoryState) {
 // It returns an error if a state does not pass [State.Check], and [ErrHistory] if
 // workers have a history in different formats, blocks or grids.
 func Merge(states ...State) (State, error) {
-	merged := State{Version: StateVersion, Histories: make(map[string]HistoryState)}
+	merged := State{Version: stateVersion, Histories: make(map[string]HistoryState)}
 	for i, s := range states {
 		if err := s.Check(); err != nil {
 			return State{}, fmt.Errorf("worker %d: %w", i, err)

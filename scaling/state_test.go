@@ -9,7 +9,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/scaling"
 )
 
@@ -45,7 +44,7 @@ type oneBlock scaling.BlockState
 
 // state returns the state of histories of whole tensors in E4M3.
 func state(step int64, blocks map[string]oneBlock) scaling.State {
-	s := scaling.State{Version: scaling.StateVersion, Step: step, Histories: map[string]scaling.HistoryState{}}
+	s := scaling.State{Version: 2, Step: step, Histories: map[string]scaling.HistoryState{}}
 	for name, b := range blocks {
 		s.Histories[name] = b.history()
 	}
@@ -249,34 +248,22 @@ func TestRestoreInPlace(t *testing.T) {
 	require.Equal(t, bitwise(fresh.State()), bitwise(hs.State()))
 	require.Len(t, hs.State().Histories, 3)
 
-	require.NoError(t, hs.Restore(scaling.State{Version: scaling.StateVersion}))
+	require.NoError(t, hs.Restore(scaling.State{Version: 2}))
 	for name, h := range hs.State().Histories {
 		require.Equal(t, oneBlock{Scale: 1, Past: make([]scaling.Float, 5)}.history(), h, name)
 	}
 	require.Len(t, hs.State().Histories, 2)
 }
 
-// TestVersion1 reads what octavo wrote before histories had blocks, and refuses what
-// it does not know.
-func TestVersion1(t *testing.T) {
-	const text = `{"version":1,"step":7,"histories":{"w":{"format":"E5M2","scale":0.5,"current":"NaN","past":[3,0,"+Inf"]}}}`
+// TestOtherVersions refuses states that this package does not know.
+func TestOtherVersions(t *testing.T) {
 	var s scaling.State
-	require.NoError(t, json.Unmarshal([]byte(text), &s))
-	want := oneBlock{Scale: 0.5, Past: []scaling.Float{3, 0, scaling.Float(math.Inf(1))}}.history()
-	want.Format = fp8.E5M2
-	got := s.Histories["w"]
-	require.True(t, got.Blocks[0].Current != got.Blocks[0].Current)
-	got.Blocks[0].Current = 0
-	require.Equal(t, want, got)
-	require.Equal(t, int64(7), s.Step)
-	require.NoError(t, s.Check())
-
-	for _, version := range []int{0, 3, -1} {
+	for _, version := range []int{0, 1, 3, -1} {
 		err := json.Unmarshal(fmt.Appendf(nil, `{"version":%d,"anything":[]}`, version), &s)
 		require.ErrorIs(t, err, scaling.ErrVersion)
-		require.EqualError(t, err, fmt.Sprintf("scaling: saved state of version %d: this package reads versions 1 and 2", version))
+		require.EqualError(t, err, fmt.Sprintf("scaling: saved state of version %d: this package reads version 2", version))
 	}
-	for _, text := range []string{`{"version":2,"histories":{"w":{"scales":[1]}}}`, `{"version":1,"stop":1}`, `{"version":2,"histories":{"w":{"format":"E9M9"}}}`, `[]`} {
+	for _, text := range []string{`{"version":2,"histories":{"w":{"scales":[1]}}}`, `{"version":2,"stop":1}`, `{"version":2,"histories":{"w":{"format":"E9M9"}}}`, `[]`} {
 		require.Error(t, json.Unmarshal([]byte(text), &s), text)
 	}
 }

@@ -23,7 +23,7 @@ func TestAmaxesOfNoBlocks(t *testing.T) {
 		require.NoError(t, scaling.Quantize(t.Context(), x, []float32{1, 2}, scaling.Quantizer{Recipe: recipe, History: h}))
 	}
 	before := hs.State()
-	peer := scaling.Amaxes{Version: scaling.AmaxesVersion, Histories: map[string]scaling.HistoryAmaxes{
+	peer := scaling.Amaxes{Version: 1, Histories: map[string]scaling.HistoryAmaxes{
 		"a": {Block: recipe.Block, Grid: [2]int{2, 1}, Amax: []scaling.Float{9, 9}},
 		"w": {Block: recipe.Block},
 	}}
@@ -66,8 +66,8 @@ func TestTooManyAmaxes(t *testing.T) {
 	for i := range saved.Blocks {
 		saved.Blocks[i] = scaling.BlockState{Scale: 1, Past: []scaling.Float{}}
 	}
-	s := scaling.State{Version: scaling.StateVersion, Histories: map[string]scaling.HistoryState{"w": saved}}
-	amaxes := scaling.Amaxes{Version: scaling.AmaxesVersion, Histories: map[string]scaling.HistoryAmaxes{
+	s := scaling.State{Version: 2, Histories: map[string]scaling.HistoryState{"w": saved}}
+	amaxes := scaling.Amaxes{Version: 1, Histories: map[string]scaling.HistoryAmaxes{
 		"w": {Block: recipe.Block, Grid: saved.Grid, Amax: make([]scaling.Float, rows)}}}
 
 	const tooMany = `tensor "w": scaling: 300x1 blocks of row are too many for histories of 1048576 steps: want at most 268435456 amaxes`

@@ -1,12 +1,11 @@
 package swiglu
 
 import (
-	"encoding/binary"
 	"fmt"
-	"math"
 	"slices"
 
 	"github.com/octavo-fp8/octavo/internal/sentinel"
+	"github.com/octavo-fp8/octavo/internal/varint"
 	"github.com/octavo-fp8/octavo/scaling"
 )
 
@@ -101,34 +100,29 @@ func (a Amaxes) MarshalBinary() ([]byte, error) {
 	if err := a.Check(); err != nil {
 		return nil, err
 	}
-	axis := a.Axis.String()
-	data := binary.AppendUvarint(nil, uint64(a.Version))
-	data = append(binary.AppendUvarint(data, uint64(len(axis))), axis...)
-	data = slices.Grow(binary.AppendUvarint(data, uint64(len(a.Amax))), 4*len(a.Amax))
-	for _, x := range a.Amax {
-		data = binary.LittleEndian.AppendUint32(data, math.Float32bits(canonical(float32(x))))
-	}
-	return data, nil
+	data := varint.AppendPart(varint.Append(nil, a.Version), a.Axis.String())
+	data = slices.Grow(varint.Append(data, len(a.Amax)), 4*len(a.Amax))
+	return varint.AppendFloats(data, a.Amax), nil
 }
 
 // UnmarshalBinary implements [encoding.BinaryUnmarshaler]. It returns [ErrVersion]
 // or [ErrState], and leaves a as it is, if the data cannot be right.
 func (a *Amaxes) UnmarshalBinary(data []byte) error {
-	version, data, ok := number(data)
-	if ok && version != amaxesVersion {
-		return Amaxes{Version: version}.Check()
+	r := varint.Reader{Data: data}
+	read := Amaxes{Version: r.Int()}
+	if !r.Failed && read.Version != amaxesVersion {
+		return read.Check()
 	}
-	length, data, ok := number(data)
-	read := Amaxes{Version: amaxesVersion}
-	if !ok || length > len(data) || read.Axis.UnmarshalText(data[:length]) != nil {
+	if read.Axis.UnmarshalText(r.Part()) != nil {
+		r.Failed = true
+	}
+	n := r.Int()
+	read.Amax = varint.Floats[scaling.Float](&r, n, 1)
+	if r.Failed || len(r.Data) > 0 {
 		return errDamaged
 	}
-	n, data, ok := number(data[length:])
-	if !ok || n != len(data)/4 || len(data)%4 != 0 {
-		return errDamaged
-	}
-	for ; len(data) > 0; data = data[4:] {
-		read.Amax = append(read.Amax, scaling.Float(math.Float32frombits(binary.LittleEndian.Uint32(data))))
+	if n == 0 {
+		read.Amax = nil
 	}
 	if err := read.Check(); err != nil {
 		return err
@@ -138,12 +132,3 @@ func (a *Amaxes) UnmarshalBinary(data []byte) error {
 }
 
 var errDamaged = sentinel.Errorf(ErrState, "swiglu: amaxes in binary are damaged")
-
-// number reads a number of at least 0 and returns the rest.
-func number(data []byte) (n int, rest []byte, ok bool) {
-	v, size := binary.Uvarint(data)
-	if size <= 0 || v > math.MaxInt {
-		return 0, nil, false
-	}
-	return int(v), data[size:], true
-}

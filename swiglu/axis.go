@@ -13,10 +13,6 @@ const (
 var axes = enum.Enum[Axis]{Type: "Axis", What: "axis of smoothing", Names: []string{"per-channel", "per-token"}, Err: ErrSmoothing, Prefix: "swiglu"}
 
 // String returns the text of a, such as "per-token".
-func (a Axis) String() string { return axes.String(a) }
-
-// MarshalText implements [encoding.TextMarshaler].
-func (a Axis) MarshalText() ([]byte, error) { return axes.MarshalText(a) }
-
-// UnmarshalText implements [encoding.TextUnmarshaler].
+func (a Axis) String() string                   { return axes.String(a) }
+func (a Axis) MarshalText() ([]byte, error)     { return axes.MarshalText(a) }
 func (a *Axis) UnmarshalText(text []byte) error { return axes.UnmarshalText(a, text) }

@@ -1,9 +1,8 @@
 package swiglu
 
 import (
-	"math"
-
 	"github.com/octavo-fp8/octavo/internal/elementary"
+	"github.com/octavo-fp8/octavo/internal/number"
 )
 
 // Scales are smoothing scales: one for each channel or for each token. The zero
@@ -134,7 +133,7 @@ func FoldDown(dst, w []float32, s Scales) {
 	width := s.width(len(w))
 	for lo := 0; lo < len(w); lo += width {
 		for i, scale := range s.Values {
-			dst[lo+i] = canonical(w[lo+i] / scale)
+			dst[lo+i] = number.Canonical(w[lo+i] / scale)
 		}
 	}
 }
@@ -154,7 +153,7 @@ func FoldUp(dst, w []float32, s Scales) {
 	in := len(w) / len(s.Values)
 	for channel, scale := range s.Values {
 		for i := channel * in; i < (channel+1)*in; i++ {
-			dst[i] = canonical(scale * w[i])
+			dst[i] = number.Canonical(scale * w[i])
 		}
 	}
 }
@@ -171,16 +170,7 @@ func Unscale(y []float32, s Scales) {
 	width := s.width(len(y))
 	for token, scale := range s.Values {
 		for i := token * width; i < (token+1)*width; i++ {
-			y[i] = canonical(y[i] / scale)
+			y[i] = number.Canonical(y[i] / scale)
 		}
 	}
-}
-
-// canonical returns x, and 7FC00000 for every NaN: hardware differs in the bits of
-// one.
-func canonical(x float32) float32 {
-	if x != x {
-		return math.Float32frombits(0x7FC00000)
-	}
-	return x
 }

@@ -26,12 +26,8 @@ var packOrders = enum.Enum[PackOrder]{
 }
 
 // String returns the text of o, such as "low-first".
-func (o PackOrder) String() string { return packOrders.String(o) }
-
-// MarshalText implements [encoding.TextMarshaler].
-func (o PackOrder) MarshalText() ([]byte, error) { return packOrders.MarshalText(o) }
-
-// UnmarshalText implements [encoding.TextUnmarshaler].
+func (o PackOrder) String() string                   { return packOrders.String(o) }
+func (o PackOrder) MarshalText() ([]byte, error)     { return packOrders.MarshalText(o) }
 func (o *PackOrder) UnmarshalText(text []byte) error { return packOrders.UnmarshalText(o, text) }
 
 const (

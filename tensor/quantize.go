@@ -4,12 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
-
-	"github.com/x448/float16"
+	"slices"
 
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/internal/meter"
+	"github.com/octavo-fp8/octavo/internal/number"
 	"github.com/octavo-fp8/octavo/internal/sentinel"
 	"github.com/octavo-fp8/octavo/progress"
 )
@@ -155,7 +154,7 @@ func quantizeDetailed[T fp8.Float](ctx context.Context, t *Tensor, src []T, q Qu
 		}
 		dequantizeRow(values, t, i)
 		for j, v := range values {
-			detail.Add(float64Of(src[i*cols+j]), v)
+			detail.Add(number.Float64(src[i*cols+j]), v)
 		}
 	}
 	return nil
@@ -174,12 +173,7 @@ func (t *Tensor) allocate(q *Quantizer) {
 	t.Scales = resize(t.Scales, rows*cols)
 }
 
-func resize[T any](s []T, n int) []T {
-	if cap(s) < n {
-		return make([]T, n)
-	}
-	return s[:n]
-}
+func resize[T any](s []T, n int) []T { return slices.Grow(s[:0], n)[:n] }
 
 // storedScale is the dequantization scale of s: 1 for the zero Scale.
 func storedScale(s fp8.Scale) float32 {
@@ -191,23 +185,9 @@ func storedScale(s fp8.Scale) float32 {
 
 func reportNonFinite[T fp8.Float](q *Quantizer, name string, src []T) {
 	for i, x := range src {
-		if v := float64Of(x); v != v || math.IsInf(v, 0) {
+		if v := number.Float64(x); !number.IsFinite(v) {
 			q.Reporter.NonFinite(q.Op, name, i, v)
 			return
 		}
 	}
-}
-
-func float64Of[T fp8.Float](x T) float64 {
-	switch x := any(x).(type) {
-	case float32:
-		return float64(x)
-	case float64:
-		return x
-	case float16.Float16:
-		return float64(x.Float32())
-	case fp8.BFloat16:
-		return float64(x.Float32())
-	}
-	return 0
 }

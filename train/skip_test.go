@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/internal/number"
 	"github.com/octavo-fp8/octavo/internal/random"
 	"github.com/octavo-fp8/octavo/optim"
 	"github.com/octavo-fp8/octavo/telemetry"
@@ -40,7 +41,7 @@ func TestSkip(t *testing.T) {
 	require.Equal(t, telemetry.NonFinite{Step: 2, Tensor: someWeight, Op: "forward", Index: 5, Value: math.Inf(1)}, skip.First)
 	require.Equal(t, "gradient", skip.Gradient.Op)
 	bad := model.Param(skip.Gradient.Tensor).Grad[skip.Gradient.Index]
-	require.False(t, isFinite(float64(bad)))
+	require.False(t, number.IsFinite(float64(bad)))
 	require.EqualValues(t, 1, optimizer.Skipped())
 
 	up.Value[5], up.Value[6] = good5, good6

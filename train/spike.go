@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/octavo-fp8/octavo/internal/number"
 	"github.com/octavo-fp8/octavo/telemetry"
 )
 
@@ -97,7 +98,7 @@ func (d *SpikeDetector) Observe(step int64, value float64, suspects *Suspects, o
 	s := Spike{Step: step, Value: value}
 	s.Median, s.Spread = medianAndSpread(d.Past)
 	s.Score = (value - s.Median) / s.Spread
-	isSpike := !isFinite(value)
+	isSpike := !number.IsFinite(value)
 	if !isSpike {
 		isSpike = len(d.Past) >= min(cmp.Or(d.Least, 10), d.window()) && s.Score > cmp.Or(d.Threshold, 6)
 		d.remember(value)

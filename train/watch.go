@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/octavo-fp8/octavo/internal/number"
 	"github.com/octavo-fp8/octavo/telemetry"
 )
 
@@ -92,7 +93,7 @@ func (w *Watch) ObserveRanks(what string, step int64, values []float64) {
 			continue
 		}
 		a := farthest(values)
-		tooMuch := !isFinite(a.Value) || len(values) > 2 && a.Score > cmp.Or(r.Threshold, 6) &&
+		tooMuch := !number.IsFinite(a.Value) || len(values) > 2 && a.Score > cmp.Or(r.Threshold, 6) &&
 			math.Abs(a.Value-a.Median) >= r.AtLeast
 		a.Tensor = what
 		w.count(watched{i, operand{tensor: what}}, step, tooMuch, a)
@@ -102,11 +103,11 @@ func (w *Watch) ObserveRanks(what string, step int64, values []float64) {
 // farthest returns the rank that is farthest from the median of those that are finite, the
 // first that is not if there is one.
 func farthest(values []float64) (a Alarm) {
-	finite := slices.DeleteFunc(slices.Clone(values), func(v float64) bool { return !isFinite(v) })
+	finite := slices.DeleteFunc(slices.Clone(values), func(v float64) bool { return !number.IsFinite(v) })
 	median, spread := medianAndSpread(finite)
 	for rank, v := range values {
 		score := math.Abs(v-median) / spread
-		if rank == 0 || isFinite(a.Value) && (score > a.Score || !isFinite(v)) {
+		if rank == 0 || number.IsFinite(a.Value) && (score > a.Score || !number.IsFinite(v)) {
 			a.Rank, a.Value, a.Score = rank, v, score
 		}
 	}
@@ -137,11 +138,11 @@ func (w *Watch) observe(of watched, step int64, value float64) {
 	if r.Series == SeriesNonFinite {
 		above = value > 0
 	}
-	if isFinite(x) {
+	if number.IsFinite(x) {
 		p.values.remember(x)
 		above = above && size >= r.atLeast()
 	}
-	w.count(of, step, above || !isFinite(x), a)
+	w.count(of, step, above || !number.IsFinite(x), a)
 }
 
 // pastOf returns what is known of a series.

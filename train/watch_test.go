@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/internal/number"
 	"github.com/octavo-fp8/octavo/nn"
 	"github.com/octavo-fp8/octavo/optim"
 	"github.com/octavo-fp8/octavo/scaling"
@@ -41,7 +42,7 @@ func TestWatchIsASpikeDetector(t *testing.T) {
 		alarms := w.Alarms()
 		spike, is := d.Observe(int64(i), v, nil)
 		require.Equal(t, is, len(alarms) == 1, i)
-		if is && isFinite(v) {
+		if is && number.IsFinite(v) {
 			require.Equal(t, Alarm{First: 30, Step: 30, Value: 9, Median: spike.Median, Score: spike.Score}, alarms[0])
 		}
 	}

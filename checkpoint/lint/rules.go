@@ -160,7 +160,7 @@ var rules = []*Rule{
 	{
 		ID: "scale-missing", Title: "codes without a scale", Severity: Error,
 		Consequence: "the loader takes 1, or what happens to be in memory, for the scale", Mend: "quantize the weight again, or restore the scale",
-		Loaders: everyone, Sources: []string{"leejet/stable-diffusion.cpp#1898", "kekzl/imp#1450"}, check: checkScaleMissing,
+		Loaders: everyone, Sources: []string{"leejet/stable-diffusion.cpp#1898", "kekzl/imp#1450"}, check: faulty(missing),
 	},
 	{
 		ID: "scale-misnamed", Title: "a scale has the name of another layout", Severity: Error,
@@ -180,12 +180,12 @@ var rules = []*Rule{
 	{
 		ID: "scale-grid", Title: "scales have the wrong shape", Severity: Error,
 		Consequence: "loading stops, or blocks get the scales of others", Mend: "quantize the weight again; a grid is [ceil(rows/block), ceil(columns/block)] of the unpacked shape",
-		Loaders: everyone, Sources: []string{"NVIDIA/Model-Optimizer#2038", "huggingface/transformers#36026", "unslothai/unsloth#8953"}, check: checkGrid,
+		Loaders: everyone, Sources: []string{"NVIDIA/Model-Optimizer#2038", "huggingface/transformers#36026", "unslothai/unsloth#8953"}, check: faulty(badGrid),
 	},
 	{
 		ID: "scale-type", Title: "scales are of a type that the layout does not have", Severity: Error,
 		Consequence: "bytes are taken for numbers, or numbers for bytes", Mend: "store the scales in the type of the layout",
-		Loaders: everyone, Sources: []string{"vllm-project/vllm#51946", "vllm-project/vllm#43416"}, check: checkScaleType,
+		Loaders: everyone, Sources: []string{"vllm-project/vllm#51946", "vllm-project/vllm#43416"}, check: faulty(badType),
 	},
 	{
 		ID: "input-scale-missing", Title: "static activations without input scale", Severity: Error,

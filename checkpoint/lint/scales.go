@@ -149,26 +149,24 @@ func (m *model) otherScales(codes string, but []string) (others []string) {
 	return others
 }
 
-// faulty calls found for codes with a fault.
-func (m *model) faulty(kind fault, found func(Finding)) {
-	if !m.known {
-		return
-	}
-	for _, e := range m.unscaled() {
-		if d := m.diagnose(e); d.fault == kind {
-			found(Finding{File: e.File, Tensors: d.tensors, What: d.what})
+// faulty is the check for codes with a fault.
+func faulty(kind fault) func(m *model, found func(Finding)) {
+	return func(m *model, found func(Finding)) {
+		if !m.known {
+			return
+		}
+		for _, e := range m.unscaled() {
+			if d := m.diagnose(e); d.fault == kind {
+				found(Finding{File: e.File, Tensors: d.tensors, What: d.what})
+			}
 		}
 	}
 }
 
-func checkScaleMissing(m *model, found func(Finding)) { m.faulty(missing, found) }
-func checkGrid(m *model, found func(Finding))         { m.faulty(badGrid, found) }
-func checkScaleType(m *model, found func(Finding))    { m.faulty(badType, found) }
-
 // checkScaleMisnamed has, beside codes that no scheme reads, those in a scheme that the
 // configuration does not declare.
 func checkScaleMisnamed(m *model, found func(Finding)) {
-	m.faulty(misnamed, found)
+	faulty(misnamed)(m, found)
 	if len(m.wanted) == 0 {
 		return
 	}

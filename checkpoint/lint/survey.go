@@ -12,7 +12,7 @@ import (
 	"github.com/octavo-fp8/octavo/checkpoint"
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/internal/meter"
-	"github.com/octavo-fp8/octavo/internal/parallel"
+	"github.com/octavo-fp8/octavo/internal/workpool"
 	"github.com/octavo-fp8/octavo/safetensors"
 	"github.com/octavo-fp8/octavo/tensor"
 )
@@ -72,7 +72,7 @@ type scan struct {
 // survey reads the scales of all quantized weights, and codes of eight bits.
 func (m *model) survey(ctx context.Context, o Options) error {
 	m.stats = map[*checkpoint.Weight]*stats{}
-	s := &surveying{m: m}
+	var scans []scan
 	total := int64(0)
 	for _, w := range m.quantized() {
 		st := &stats{outer: math.NaN(), input: math.NaN()}
@@ -94,25 +94,24 @@ func (m *model) survey(ctx context.Context, o Options) error {
 				st.input = x
 			}
 		}
-		s.plan(w)
+		scans = append(scans, scansOf(w)...)
 		total += w.Parts[checkpoint.Codes].Bytes()
 	}
-	s.meter.Start(ctx, o.Progress, "lint", total)
-	new(parallel.Queue).Run(len(s.scans), o.Workers, s)
-	return s.err
+	var done meter.Meter
+	done.Start(ctx, o.Progress, "lint", total)
+	return workpool.Each(len(scans), o.Workers, func(b *buffers, i int) error {
+		s := scans[i]
+		own, err := m.scan(b, s)
+		if err != nil {
+			return err
+		}
+		m.stats[s.w].mergeLocked(own)
+		return done.Add(s.share())
+	})
 }
 
-type surveying struct {
-	m     *model
-	scans []scan
-	meter meter.Meter
-
-	mu  sync.Mutex
-	err error
-}
-
-// plan cuts a weight into strips of whole rows of blocks.
-func (s *surveying) plan(w *checkpoint.Weight) {
+// scansOf cuts a weight into strips of whole rows of blocks.
+func scansOf(w *checkpoint.Weight) (scans []scan) {
 	matrices, rows, cols := w.Dims()
 	height := 1
 	if w.Block.Rows > 0 {
@@ -124,44 +123,15 @@ func (s *surveying) plan(w *checkpoint.Weight) {
 	}
 	for matrix := range matrices {
 		for lo := 0; lo < rows; lo += n {
-			s.scans = append(s.scans, scan{w, matrix, lo, min(lo+n, rows)})
+			scans = append(scans, scan{w, matrix, lo, min(lo+n, rows)})
 		}
 	}
-}
-
-func (s *surveying) Work(q *parallel.Queue) {
-	var b buffers
-	for i, ok := q.Next(); ok; i, ok = q.Next() {
-		s.mu.Lock()
-		failed := s.err != nil
-		s.mu.Unlock()
-		if failed {
-			return
-		}
-		sc := s.scans[i]
-		own, err := s.m.scan(&b, sc)
-		if err == nil {
-			st := s.m.stats[sc.w]
-			st.mu.Lock()
-			st.merge(own)
-			st.mu.Unlock()
-			_, rows, _ := sc.w.Dims()
-			err = s.meter.Add(sc.share(rows))
-		}
-		if err != nil {
-			s.mu.Lock()
-			if s.err == nil {
-				s.err = err
-			}
-			s.mu.Unlock()
-			return
-		}
-	}
+	return scans
 }
 
 // share returns the number of bytes of codes of a strip.
-func (s scan) share(rows int) int64 {
-	matrices, _, _ := s.w.Dims()
+func (s scan) share() int64 {
+	matrices, rows, _ := s.w.Dims()
 	perRow := s.w.Parts[checkpoint.Codes].Bytes() / int64(matrices) / int64(rows)
 	return perRow * int64(s.hi-s.lo)
 }
@@ -366,6 +336,12 @@ func (st *stats) judge(b *buffers, w *checkpoint.Weight, at int64) {
 			st.clipped.add(at+int64(i), float64(u.topmost)/float64(u.codes))
 		}
 	}
+}
+
+func (st *stats) mergeLocked(o *stats) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	st.merge(o)
 }
 
 func (st *stats) merge(o *stats) {

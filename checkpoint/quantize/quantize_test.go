@@ -17,6 +17,7 @@ import (
 
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/internal/filetest"
+	"github.com/octavo-fp8/octavo/internal/jsonfloat"
 	"github.com/octavo-fp8/octavo/internal/operands"
 	"github.com/octavo-fp8/octavo/internal/tensorfile"
 	"github.com/octavo-fp8/octavo/safetensors"
@@ -145,7 +146,7 @@ func wholeOf(t *testing.T, path string, recipe scaling.Recipe) (map[string][]byt
 		s.Saturated += st.Saturated()
 		s.Flushed += st.Flushed
 		s.BecameNonFinite += st.BecameNonFinite
-		s.Tensors = append(s.Tensors, TensorLoss{Name: info.Name, Saturated: st.Saturated(), Flushed: st.Flushed, SQNR: Number(st.Detail.SQNR())})
+		s.Tensors = append(s.Tensors, TensorLoss{Name: info.Name, Saturated: st.Saturated(), Flushed: st.Flushed, SQNR: jsonfloat.Number(st.Detail.SQNR())})
 	}
 	for _, name := range []string{"first", "last", "many"} {
 		info := filetest.Info(t, file, name)
@@ -157,7 +158,7 @@ func wholeOf(t *testing.T, path string, recipe scaling.Recipe) (map[string][]byt
 				continue
 			}
 			if n.Count++; n.Index < 0 {
-				n.Index, n.Value = i, Number(v)
+				n.Index, n.Value = i, jsonfloat.Number(v)
 			}
 		}
 		s.NonFinite = append(s.NonFinite, n)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/octavo-fp8/octavo/internal/jsonfloat"
 	"github.com/octavo-fp8/octavo/internal/loss"
 	"github.com/octavo-fp8/octavo/safetensors"
 	"github.com/octavo-fp8/octavo/scaling"
@@ -11,23 +12,23 @@ import (
 
 // Summary says what became of a file.
 type Summary struct {
-	Input           string          `json:"input"`
-	Output          string          `json:"output"`
-	Profile         scaling.Profile `json:"profile"`
-	Format          string          `json:"format"`
-	Block           string          `json:"block"`
-	Quantized       TensorCount     `json:"quantized"`
-	Requantized     int             `json:"requantized"` // of the quantized tensors, that were codes
-	Copied          TensorCount     `json:"copied"`
-	Elements        int64           `json:"elements"`  // quantized
-	Saturated       int64           `json:"saturated"` // of Elements, as the two below
-	Flushed         int64           `json:"flushed"`
-	BecameNonFinite int64           `json:"becameNonFinite"` // though finite
-	NonFinite       []NonFinite     `json:"nonFinite"`
-	Tensors         []TensorLoss    `json:"tensors"`   // quantized, in the order of the output
-	BytesRead       int64           `json:"bytesRead"` // tensor data, each byte counted once
-	Seconds         Number          `json:"seconds"`
-	Rate            Number          `json:"gigabytesPerSecond"` // BytesRead / Seconds / 1e9
+	Input           string           `json:"input"`
+	Output          string           `json:"output"`
+	Profile         scaling.Profile  `json:"profile"`
+	Format          string           `json:"format"`
+	Block           string           `json:"block"`
+	Quantized       TensorCount      `json:"quantized"`
+	Requantized     int              `json:"requantized"` // of the quantized tensors, that were codes
+	Copied          TensorCount      `json:"copied"`
+	Elements        int64            `json:"elements"`  // quantized
+	Saturated       int64            `json:"saturated"` // of Elements, as the two below
+	Flushed         int64            `json:"flushed"`
+	BecameNonFinite int64            `json:"becameNonFinite"` // though finite
+	NonFinite       []NonFinite      `json:"nonFinite"`
+	Tensors         []TensorLoss     `json:"tensors"`   // quantized, in the order of the output
+	BytesRead       int64            `json:"bytesRead"` // tensor data, each byte counted once
+	Seconds         jsonfloat.Number `json:"seconds"`
+	Rate            jsonfloat.Number `json:"gigabytesPerSecond"` // BytesRead / Seconds / 1e9
 }
 
 // TensorCount counts tensors and the bytes of their data.
@@ -44,7 +45,7 @@ type TensorLoss struct {
 	Shape           []int             `json:"shape"`
 	Elements        int64             `json:"elements"`
 	Block           string            `json:"block"`
-	SQNR            Number            `json:"sqnrDecibels"` // over finite values; NaN if all are 0 or one became NaN
+	SQNR            jsonfloat.Number  `json:"sqnrDecibels"` // over finite values; NaN if all are 0 or one became NaN
 	Saturated       int64             `json:"saturated"`
 	Flushed         int64             `json:"flushed"`
 	BecameNonFinite int64             `json:"becameNonFinite"`
@@ -53,11 +54,11 @@ type TensorLoss struct {
 
 // NonFinite names the first value of a tensor that is NaN or infinite.
 type NonFinite struct {
-	Tensor string `json:"tensor"`
-	Shape  []int  `json:"shape"`
-	Index  int    `json:"index"` // row-major
-	Value  Number `json:"value"`
-	Count  int64  `json:"count"` // of values that are not finite
+	Tensor string           `json:"tensor"`
+	Shape  []int            `json:"shape"`
+	Index  int              `json:"index"` // row-major
+	Value  jsonfloat.Number `json:"value"`
+	Count  int64            `json:"count"` // of values that are not finite
 }
 
 func (n NonFinite) String() string {
@@ -73,11 +74,11 @@ func (s *Summary) addTensor(p part, r *result) {
 	s.Flushed += st.Flushed
 	s.BecameNonFinite += st.BecameNonFinite
 	if n := st.NonFinite(); n > 0 {
-		s.NonFinite = append(s.NonFinite, NonFinite{p.Name, p.Shape, r.first.index, Number(r.first.value), n})
+		s.NonFinite = append(s.NonFinite, NonFinite{p.Name, p.Shape, r.first.index, jsonfloat.Number(r.first.value), n})
 	}
 	s.Tensors = append(s.Tensors, TensorLoss{
 		Name: p.Name, From: p.source.DType, Shape: p.Shape, Elements: st.Elements, Block: s.Block,
-		SQNR:      Number(loss.SQNR(r.sums.Signal, r.sums.Noise)),
+		SQNR:      jsonfloat.Number(loss.SQNR(r.sums.Signal, r.sums.Noise)),
 		Saturated: st.Saturated(), Flushed: st.Flushed, BecameNonFinite: st.BecameNonFinite, NonFinite: st.NonFinite(),
 	})
 }
@@ -105,6 +106,6 @@ func (c *TensorCount) sum(o TensorCount) {
 
 // Took sets Seconds, and Rate by it.
 func (s *Summary) Took(d time.Duration) {
-	s.Seconds = Number(d.Seconds())
-	s.Rate = Number(float64(s.BytesRead) / d.Seconds() / 1e9)
+	s.Seconds = jsonfloat.Number(d.Seconds())
+	s.Rate = jsonfloat.Number(float64(s.BytesRead) / d.Seconds() / 1e9)
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/octavo-fp8/octavo/oracle"
 	"github.com/octavo-fp8/octavo/oracle/identify"
+	"github.com/octavo-fp8/octavo/safetensors"
 )
 
 // TestIdentifyFormats writes probes of every format of eight bits that has their values, and
@@ -43,7 +44,7 @@ func TestIdentify(t *testing.T) {
 	kernel := oracle.Kernel{Model: oracle.AdaMMA(), Scales: oracle.BThenA}
 	damage := float32(0)
 	put := func() {
-		a, err := p.Run(t.Context(), identify.Float32, func(ctx context.Context, product identify.Product) ([]float32, error) {
+		a, err := p.Run(t.Context(), safetensors.F32, func(ctx context.Context, product identify.Product) ([]float32, error) {
 			m, n, _ := product.Size()
 			c := make([]float32, m*n)
 			err := oracle.Predict(ctx, c, nil, product.A, product.B, kernel, oracle.Options{})
@@ -93,7 +94,7 @@ func TestIdentifyFloats(t *testing.T) {
 	p, err := identify.ReadFile(probes)
 	require.NoError(t, err)
 	model := oracle.Hopper(oracle.BF16)
-	a, err := p.Run(t.Context(), identify.Float32, func(_ context.Context, product identify.Product) ([]float32, error) {
+	a, err := p.Run(t.Context(), safetensors.F32, func(_ context.Context, product identify.Product) ([]float32, error) {
 		m, n, k := product.Size()
 		c := make([]float32, m*n)
 		for i := range m {

@@ -105,7 +105,7 @@ func slowIdentify(t *testing.T) []string {
 	require.NoError(t, err)
 	require.NoError(t, p.WriteFile(probes))
 	kernel := oracle.Kernel{Model: oracle.AdaMMA(), Scales: oracle.AThenB}
-	a, err := p.Run(t.Context(), identify.Float32, func(ctx context.Context, product identify.Product) ([]float32, error) {
+	a, err := p.Run(t.Context(), safetensors.F32, func(ctx context.Context, product identify.Product) ([]float32, error) {
 		m, n, _ := product.Size()
 		c := make([]float32, m*n)
 		if m*n > 32*32 {

@@ -84,6 +84,7 @@ var internals = map[string][]string{
 	"internal/trial":              {"train and below"},
 	"internal/meter":              {"progress"},
 	"internal/random":             {"fp8"},
+	"internal/number":             {"fp8"},
 	"internal/rounding":           {"fp8"},
 	"internal/softmax":            {"fp8"},
 	"internal/halves":             {"fp8"},

@@ -11,6 +11,7 @@ import (
 	"slices"
 
 	"github.com/octavo-fp8/octavo/internal/meter"
+	"github.com/octavo-fp8/octavo/internal/number"
 	"github.com/octavo-fp8/octavo/internal/sentinel"
 	"github.com/octavo-fp8/octavo/safetensors"
 )
@@ -41,7 +42,7 @@ var (
 )
 
 func (v Validity) ok(x float64) bool {
-	return isFinite(x) && (v.negative || !math.Signbit(x)) && (v.zero || x != 0)
+	return number.IsFinite(x) && (v.negative || !math.Signbit(x)) && (v.zero || x != 0)
 }
 
 // okAll is ok of many values, without saying which is not.
@@ -55,8 +56,6 @@ func (v Validity) okAll(x []float32) bool {
 	}
 	return good && (v.negative || signs>>31 == 0)
 }
-
-func isFinite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 
 // chunkElements is the number of elements that are converted at a time.
 const chunkElements = 8192

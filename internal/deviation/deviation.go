@@ -9,6 +9,7 @@ import (
 
 	"github.com/octavo-fp8/octavo/internal/cpu"
 	"github.com/octavo-fp8/octavo/internal/kernels"
+	"github.com/octavo-fp8/octavo/internal/number"
 	"github.com/octavo-fp8/octavo/internal/race"
 )
 
@@ -62,21 +63,17 @@ func Of(values, others []float32) (total Sums) {
 func Where(values, others []float32, far float64) int {
 	for i, v := range values {
 		x := others[i]
-		if math.Abs(float64(v)-float64(x)) == far && isFinite(x) {
+		if math.Abs(float64(v)-float64(x)) == far && number.IsFinite(x) {
 			return i
 		}
 	}
 	return -1
 }
 
-const infinityBits = 0x7F800000 // of a float32: all exponent bits
-
-func isFinite(x float32) bool { return math.Float32bits(x)&infinityBits != infinityBits }
-
 func addGeneric(values, others []float32, s *sums) {
 	others = others[:len(values)]
 	for i, v := range values {
-		if !isFinite(others[i]) {
+		if !number.IsFinite(others[i]) {
 			continue
 		}
 		x := float64(others[i])

@@ -15,7 +15,9 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(kernelstest.Main(m, "deviation.")) }
 
-var special = []uint32{0, 1 << 31, infinityBits, infinityBits | 1<<31, 0x7FC00000, 0xFF800001, 0x7F7FFFFF, 1, 0x80000001}
+const infinity = 0x7F800000
+
+var special = []uint32{0, 1 << 31, infinity, infinity | 1<<31, 0x7FC00000, 0xFF800001, 0x7F7FFFFF, 1, 0x80000001}
 
 // pair returns n values, most of them near what they are compared with, special ones between.
 func pair(r *rand.Rand, n int, finite bool) (values, others []float32) {

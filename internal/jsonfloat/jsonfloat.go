@@ -38,3 +38,18 @@ func Parse(text []byte, bits int) (float64, error) {
 		return x, nil
 	}
 }
+
+// Number is a float64 in JSON.
+type Number float64
+
+// MarshalJSON implements [json.Marshaler].
+func (n Number) MarshalJSON() ([]byte, error) { return Append(nil, float64(n), 64), nil }
+
+// UnmarshalJSON implements [json.Unmarshaler].
+func (n *Number) UnmarshalJSON(text []byte) error {
+	x, err := Parse(text, 64)
+	if err == nil {
+		*n = Number(x)
+	}
+	return err
+}

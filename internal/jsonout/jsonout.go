@@ -7,36 +7,16 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"math"
-	"strconv"
 	"unicode"
 	"unicode/utf16"
 	"unicode/utf8"
+
+	"github.com/octavo-fp8/octavo/internal/jsonfloat"
 )
 
 // Number is a float64 in JSON, which has no NaN and no infinity: those are the
 // strings "NaN", "+Inf" and "-Inf".
-type Number float64
-
-// MarshalJSON implements [json.Marshaler].
-func (n Number) MarshalJSON() ([]byte, error) {
-	x := float64(n)
-	text := strconv.FormatFloat(x, 'g', -1, 64)
-	if math.IsNaN(x) || math.IsInf(x, 0) {
-		text = strconv.Quote(text)
-	}
-	return []byte(text), nil
-}
-
-// UnmarshalJSON implements [json.Unmarshaler].
-func (n *Number) UnmarshalJSON(text []byte) error {
-	x, err := strconv.ParseFloat(string(bytes.Trim(text, `"`)), 64)
-	if err != nil {
-		return fmt.Errorf("%s is not a number", text)
-	}
-	*n = Number(x)
-	return nil
-}
+type Number = jsonfloat.Number
 
 // Print writes v, indented. Names in it are whole, since a program may look for them,
 // but characters that are not printable are escaped, so that a terminal shows them

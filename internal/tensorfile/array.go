@@ -8,6 +8,7 @@ import (
 	"github.com/x448/float16"
 
 	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/internal/number"
 	"github.com/octavo-fp8/octavo/safetensors"
 	"github.com/octavo-fp8/octavo/scaling"
 	"github.com/octavo-fp8/octavo/tensor"
@@ -70,7 +71,7 @@ func (a Values[T]) Measure(scratch []byte) fp8.Stats {
 
 func (a Values[T]) FirstNonFinite() (index int, value float64) {
 	for i, x := range a {
-		if v := float64Of(x); math.IsNaN(v) || math.IsInf(v, 0) {
+		if v := number.Float64(x); !number.IsFinite(v) {
 			return i, v
 		}
 	}
@@ -78,40 +79,14 @@ func (a Values[T]) FirstNonFinite() (index int, value float64) {
 }
 
 func (a Values[T]) Widen(buffer *[]float32) Array {
-	switch a := any(a).(type) {
-	case Values[float16.Float16]:
-		wide := grow(buffer, len(a))
-		for i, x := range a {
-			wide[i] = x.Float32()
-		}
-		return wide
-	case Values[fp8.BFloat16]:
-		wide := grow(buffer, len(a))
-		for i, x := range a {
-			wide[i] = x.Float32()
-		}
-		return wide
+	if number.Of[T]().Bytes() > 2 {
+		return a
 	}
-	return a
-}
-
-func grow(buffer *[]float32, n int) Values[float32] {
-	*buffer = slices.Grow((*buffer)[:0], n)[:n]
-	return *buffer
-}
-
-func float64Of[T fp8.Float](x T) float64 {
-	switch x := any(x).(type) {
-	case float32:
-		return float64(x)
-	case float64:
-		return x
-	case float16.Float16:
-		return float64(x.Float32())
-	case fp8.BFloat16:
-		return float64(x.Float32())
+	*buffer = slices.Grow((*buffer)[:0], len(a))[:len(a)]
+	for i, x := range a {
+		(*buffer)[i] = number.Float32(x)
 	}
-	return math.NaN()
+	return Values[float32](*buffer)
 }
 
 func (a Values[T]) Extremes() (e Extremes) {

@@ -1,7 +1,32 @@
 // Package workpool does tasks on several goroutines that each keep memory of their own.
 package workpool
 
-import "sync"
+import (
+	"sync"
+
+	"github.com/octavo-fp8/octavo/internal/parallel"
+)
+
+// Each calls do for 0 to n-1 on several goroutines, as many as [parallel.Workers] says, each
+// with a W of its own that begins as zero. It begins nothing more once there is an error, and
+// returns that of the earliest that failed.
+func Each[W any](n, workers int, do func(w *W, i int) error) error {
+	workers = min(parallel.Workers(workers), n)
+	if workers <= 1 {
+		var w W
+		for i := range n {
+			if err := do(&w, i); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	p := New(workers, func() *W { return new(W) })
+	for i := range n {
+		p.Give(func(w *W) error { return do(w, i) })
+	}
+	return p.Finish()
+}
 
 // Pool does tasks on several goroutines, each of which has its own W. One
 // goroutine gives the tasks out.

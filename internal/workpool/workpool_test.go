@@ -53,3 +53,31 @@ func TestPoolOrder(t *testing.T) {
 	c.do(task[int]{func(*int) error { return first }, 0}, nil)
 	require.Equal(t, first, c.Wait())
 }
+
+func TestEach(t *testing.T) {
+	failed := errors.New("failed")
+	for _, workers := range []int{0, 1, 3} {
+		var sum, own atomic.Int64
+		require.NoError(t, Each(100, workers, func(w *int, i int) error {
+			if *w++; *w == 1 {
+				own.Add(1)
+			}
+			sum.Add(int64(i))
+			return nil
+		}))
+		require.Equal(t, int64(4950), sum.Load())
+		if workers > 0 {
+			require.LessOrEqual(t, own.Load(), int64(workers))
+		}
+		require.Equal(t, failed, Each(100, workers, func(_ *int, i int) error {
+			if i < 50 {
+				return nil
+			}
+			if i > 50 {
+				return errors.New("later")
+			}
+			return failed
+		}))
+		require.NoError(t, Each(0, workers, func(*int, int) error { return failed }))
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/octavo-fp8/octavo/internal/jsonfloat"
 	"github.com/octavo-fp8/octavo/internal/meter"
 	"github.com/octavo-fp8/octavo/nn"
 	"github.com/octavo-fp8/octavo/progress"
@@ -301,7 +302,7 @@ func (e *evaluation) report(tokens int) *Report {
 		out := Result{
 			Recipe: of.recipe.Name, Operands: of.recipe.String(), Mode: of.mode,
 			Cost: of.whole.cost(), Loss: loss, Perplexity: perplexity(loss.Mean),
-			SameTop:      Number(float64(of.whole.same) / float64(r.Targets)),
+			SameTop:      jsonfloat.Number(float64(of.whole.same) / float64(r.Targets)),
 			LargestKL:    of.whole.largestKL,
 			LargestLogit: of.whole.largestLogit,
 			Layers:       []Part{}, Kinds: []Part{}, Linears: []Linear{},

@@ -3,6 +3,7 @@ package evaluate
 import (
 	"math"
 
+	"github.com/octavo-fp8/octavo/internal/jsonfloat"
 	"github.com/octavo-fp8/octavo/nn"
 )
 
@@ -33,10 +34,10 @@ func (f *found) add(w window, divergences []divergence, ref []float64, prefix in
 		}
 		place := w.place(row, prefix)
 		if d.kl > float64(f.largestKL.Value) {
-			f.largestKL = Largest{Value: Number(d.kl), Place: place}
+			f.largestKL = Largest{Value: jsonfloat.Number(d.kl), Place: place}
 		}
 		if d.logit > float64(f.largestLogit.Value) {
-			f.largestLogit = Largest{Value: Number(d.logit), Place: place, Token: int32(d.where)}
+			f.largestLogit = Largest{Value: jsonfloat.Number(d.logit), Place: place, Token: int32(d.where)}
 		}
 	}
 	f.loss.add(loss, w.count)

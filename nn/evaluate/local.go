@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 
+	"github.com/octavo-fp8/octavo/internal/jsonfloat"
 	"github.com/octavo-fp8/octavo/internal/parallel"
 	"github.com/octavo-fp8/octavo/nn"
 )
@@ -30,11 +31,11 @@ type local struct {
 type ratio struct{ signal, noise float64 }
 
 // decibels returns the ratio of both.
-func (r ratio) decibels() Number {
+func (r ratio) decibels() jsonfloat.Number {
 	if r.signal == 0 {
-		return Number(math.NaN())
+		return jsonfloat.Number(math.NaN())
 	}
-	return Number(10 * math.Log10(r.signal/r.noise))
+	return jsonfloat.Number(10 * math.Log10(r.signal/r.noise))
 }
 
 // newLocal returns what measures runs.

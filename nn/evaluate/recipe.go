@@ -34,12 +34,8 @@ func Modes() []Mode { return []Mode{Weights, Activations, Both} }
 func ParseMode(name string) (Mode, error) { return modes.Parse(name) }
 
 // String returns the name of m, such as "weights".
-func (m Mode) String() string { return modes.String(m) }
-
-// MarshalText implements [encoding.TextMarshaler].
-func (m Mode) MarshalText() ([]byte, error) { return modes.MarshalText(m) }
-
-// UnmarshalText implements [encoding.TextUnmarshaler].
+func (m Mode) String() string                   { return modes.String(m) }
+func (m Mode) MarshalText() ([]byte, error)     { return modes.MarshalText(m) }
 func (m *Mode) UnmarshalText(text []byte) error { return modes.UnmarshalText(m, text) }
 
 // Recipe is how the two operands of linear layers are quantized.

@@ -9,24 +9,10 @@ import (
 	"github.com/octavo-fp8/octavo/internal/jsonfloat"
 )
 
-// Number is a float64 in JSON, which has no NaN and no infinities: those are the strings
-// "NaN", "+Inf" and "-Inf".
-type Number float64
-
-// MarshalJSON implements [json.Marshaler].
-func (n Number) MarshalJSON() ([]byte, error) { return jsonfloat.Append(nil, float64(n), 64), nil }
-
-// UnmarshalJSON implements [json.Unmarshaler].
-func (n *Number) UnmarshalJSON(text []byte) error {
-	x, err := jsonfloat.Parse(text, 64)
-	*n = Number(x)
-	return err
-}
-
 // Mean is a mean over targets, and its standard error, NaN of a single window.
 type Mean struct {
-	Mean  Number `json:"mean"`
-	Error Number `json:"standardError"`
+	Mean  jsonfloat.Number `json:"mean"`
+	Error jsonfloat.Number `json:"standardError"`
 }
 
 // Report says what recipes cost a model on a text.
@@ -42,8 +28,8 @@ type Report struct {
 	LayerTargets int `json:"layerTargets"`
 	LayerWindows int `json:"layerWindows"`
 
-	Loss       Mean   `json:"loss"` // of FP32, in nats a token
-	Perplexity Number `json:"perplexity"`
+	Loss       Mean             `json:"loss"` // of FP32, in nats a token
+	Perplexity jsonfloat.Number `json:"perplexity"`
 
 	Results []Result `json:"results"` // the modes of each recipe in turn
 }
@@ -54,11 +40,11 @@ type Result struct {
 	Operands string `json:"operands"` // in words
 	Mode     Mode   `json:"mode"`
 	Cost
-	Loss       Mean   `json:"loss"`
-	Perplexity Number `json:"perplexity"`
+	Loss       Mean             `json:"loss"`
+	Perplexity jsonfloat.Number `json:"perplexity"`
 
 	// SameTop is the share of targets for which the most likely token is that of FP32.
-	SameTop Number `json:"sameTop"`
+	SameTop jsonfloat.Number `json:"sameTop"`
 
 	// LargestKL and LargestLogit are the largest divergence of a target and the largest
 	// difference of a logit.
@@ -82,9 +68,9 @@ type Cost struct {
 
 // Largest is the largest value of something, and its place.
 type Largest struct {
-	Value Number `json:"value"`
-	Place int    `json:"place"`           // of the target in the text
-	Token int32  `json:"token,omitempty"` // whose logit it is
+	Value jsonfloat.Number `json:"value"`
+	Place int              `json:"place"`           // of the target in the text
+	Token int32            `json:"token,omitempty"` // whose logit it is
 }
 
 // Part is what a part of the model costs where it alone is quantized.
@@ -102,7 +88,7 @@ type Linear struct {
 
 	// SQNR is that of the output, in decibels: +Inf if nothing was lost, NaN if all is 0 or
 	// something is not finite.
-	SQNR Number `json:"sqnrDecibels"`
+	SQNR jsonfloat.Number `json:"sqnrDecibels"`
 }
 
 // WorstLayers returns the layers that cost the most alone, those whose divergence is NaN
@@ -131,7 +117,7 @@ func (r *Result) WorstLinears(n int) []Linear {
 }
 
 // orFirst returns x, or what sorts first for NaN.
-func orFirst(x Number) float64 {
+func orFirst(x jsonfloat.Number) float64 {
 	if math.IsNaN(float64(x)) {
 		return math.Inf(-1)
 	}
@@ -139,13 +125,13 @@ func orFirst(x Number) float64 {
 }
 
 // perplexity returns e to the mean loss.
-func perplexity(loss Number) Number {
+func perplexity(loss jsonfloat.Number) jsonfloat.Number {
 	x := float64(loss)
 	switch {
 	case math.IsNaN(x):
 		return loss
 	case x > 700:
-		return Number(math.Inf(1))
+		return jsonfloat.Number(math.Inf(1))
 	}
-	return Number(elementary.Pow(math.E, x))
+	return jsonfloat.Number(elementary.Pow(math.E, x))
 }

@@ -1,6 +1,10 @@
 package evaluate
 
-import "math"
+import (
+	"math"
+
+	"github.com/octavo-fp8/octavo/internal/jsonfloat"
+)
 
 // sums are those of a quantity over the targets of each window.
 type sums struct {
@@ -31,5 +35,5 @@ func (s *sums) mean() Mean {
 	if len(s.values) < 2 {
 		variance = math.NaN()
 	}
-	return Mean{Number(mean), Number(math.Sqrt(variance) / float64(n))}
+	return Mean{jsonfloat.Number(mean), jsonfloat.Number(math.Sqrt(variance) / float64(n))}
 }

@@ -40,12 +40,8 @@ var stops = enum.Enum[Stop]{
 }
 
 // String returns the name of s, such as "end".
-func (s Stop) String() string { return stops.String(s) }
-
-// MarshalText implements [encoding.TextMarshaler].
-func (s Stop) MarshalText() ([]byte, error) { return stops.MarshalText(s) }
-
-// UnmarshalText implements [encoding.TextUnmarshaler].
+func (s Stop) String() string                   { return stops.String(s) }
+func (s Stop) MarshalText() ([]byte, error)     { return stops.MarshalText(s) }
 func (s *Stop) UnmarshalText(text []byte) error { return stops.UnmarshalText(s, text) }
 
 // Result is what became of a request.

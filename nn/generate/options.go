@@ -31,15 +31,9 @@ var cacheFormats = enum.Enum[CacheFormat]{
 func CacheFormats() []CacheFormat { return []CacheFormat{CacheE4M3, CacheBF16} }
 
 // String returns the name of f.
-func (f CacheFormat) String() string { return cacheFormats.String(f) }
-
-// MarshalText implements [encoding.TextMarshaler].
-func (f CacheFormat) MarshalText() ([]byte, error) { return cacheFormats.MarshalText(f) }
-
-// UnmarshalText implements [encoding.TextUnmarshaler].
-func (f *CacheFormat) UnmarshalText(text []byte) error {
-	return cacheFormats.UnmarshalText(f, text)
-}
+func (f CacheFormat) String() string                   { return cacheFormats.String(f) }
+func (f CacheFormat) MarshalText() ([]byte, error)     { return cacheFormats.MarshalText(f) }
+func (f *CacheFormat) UnmarshalText(text []byte) error { return cacheFormats.UnmarshalText(f, text) }
 
 // Options are those of a [Generator]. The zero value multiplies weights in FP32, as they are
 // in the model, and keeps keys and values in E4M3.

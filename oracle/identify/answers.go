@@ -4,44 +4,24 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/octavo-fp8/octavo/internal/enum"
+	"github.com/octavo-fp8/octavo/internal/number"
 	"github.com/octavo-fp8/octavo/internal/sentinel"
+	"github.com/octavo-fp8/octavo/safetensors"
 )
 
 // Answers are what a kernel returned for [Probes].
 type Answers struct {
-	Type Type                 // to which the kernel rounds C
+	Type safetensors.DType    // to which the kernel rounds C: F32, BF16 or F16
 	C    map[string][]float32 // by a product's name: [M, N], dense
 }
 
-// Type is what the elements of C are.
-type Type uint8
-
-// Types of C.
-const (
-	Float32 Type = iota
-	BFloat16
-	Float16
-)
-
-var types = enum.Enum[Type]{Type: "Type", What: "type of C", Names: []string{"F32", "BF16", "F16"}, Err: ErrFile}
-
-// String returns the name that safetensors files have for the type.
-func (t Type) String() string { return types.String(t) }
-
-// MarshalText returns that name.
-func (t Type) MarshalText() ([]byte, error) { return types.MarshalText(t) }
-
-// UnmarshalText takes it, in any case.
-func (t *Type) UnmarshalText(text []byte) error { return types.UnmarshalText(t, text) }
-
-// fraction is the number of fraction bits of a normal number.
-func (t Type) fraction() int { return [...]int{23, 7, 10}[t] }
+// formats are those of the types that C may have.
+var formats = map[safetensors.DType]number.Format{safetensors.F32: number.FP32, safetensors.BF16: number.BF16, safetensors.F16: number.FP16}
 
 // check reports whether there is an answer for every product.
 func (a *Answers) check(p *Probes) error {
-	if !types.Valid(a.Type) {
-		return sentinel.Errorf(ErrFile, "identify: unknown type of C %v", a.Type)
+	if _, ok := formats[a.Type]; !ok {
+		return sentinel.Errorf(ErrFile, "identify: unknown type of C %q: want F32, BF16 or F16", a.Type)
 	}
 	for i := range p.Products {
 		product := &p.Products[i]

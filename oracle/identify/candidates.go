@@ -11,7 +11,9 @@ import (
 
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/gemm"
+	"github.com/octavo-fp8/octavo/internal/number"
 	"github.com/octavo-fp8/octavo/oracle"
+	"github.com/octavo-fp8/octavo/safetensors"
 )
 
 // Candidate is a kernel that the answers were compared with.
@@ -33,7 +35,7 @@ type Candidate struct {
 	Differ int `json:"differ"`
 	Of     int `json:"of"`
 
-	multiply func(ctx context.Context, t Type, p *Product) ([]float32, error)
+	multiply func(ctx context.Context, t safetensors.DType, p *Product) ([]float32, error)
 }
 
 // String is such as "hopper-wgmma, promoted every 128, product-then-fma".
@@ -54,7 +56,7 @@ func kernelName(k oracle.Kernel, withScales bool) string {
 // newCandidate is a kernel of package oracle.
 func newCandidate(k oracle.Kernel, withScales bool) Candidate {
 	return Candidate{Name: kernelName(k, withScales), Kernel: &k,
-		multiply: func(ctx context.Context, t Type, p *Product) ([]float32, error) {
+		multiply: func(ctx context.Context, t safetensors.DType, p *Product) ([]float32, error) {
 			c, o := p.result()
 			var err error
 			if p.AFloats != nil {
@@ -62,7 +64,7 @@ func newCandidate(k oracle.Kernel, withScales bool) Candidate {
 			} else {
 				err = oracle.Predict(ctx, c, nil, p.A, p.B, k, o)
 			}
-			return t.narrow(c), err
+			return rounded(t, c), err
 		}}
 }
 
@@ -78,16 +80,7 @@ func (p *Product) result() ([]float32, oracle.Options) {
 func exact[T gemm.Output](ctx context.Context, p *Product) ([]T, error) {
 	m, n, _ := p.Size()
 	c := make([]T, m*n)
-	for i, x := range p.Old {
-		switch c := any(c).(type) {
-		case []float32:
-			c[i] = x
-		case []fp8.BFloat16:
-			c[i] = fp8.BFloat16FromFloat32(x)
-		case []float16.Float16:
-			c[i] = float16.Fromfloat32(x)
-		}
-	}
+	number.Narrow(c, p.Old)
 	o := oracle.Options{Accumulate: p.Old != nil}
 	if p.AFloats != nil {
 		return c, oracle.ExactFloats(ctx, c, p.AFloats, p.BFloats, o)
@@ -98,31 +91,15 @@ func exact[T gemm.Output](ctx context.Context, p *Product) ([]T, error) {
 func widened[T fp8.BFloat16 | float16.Float16](c []T, err error) ([]float32, error) {
 	wide := make([]float32, len(c))
 	for i, x := range c {
-		switch x := any(x).(type) {
-		case fp8.BFloat16:
-			wide[i] = x.Float32()
-		case float16.Float16:
-			wide[i] = x.Float32()
-		}
+		wide[i] = number.Float32(x)
 	}
 	return wide, err
 }
 
-// narrowed rounds x to the type, to nearest.
-func (t Type) narrowed(x float32) float32 {
-	switch t {
-	case BFloat16:
-		return fp8.BFloat16FromFloat32(x).Float32()
-	case Float16:
-		return float16.Fromfloat32(x).Float32()
-	}
-	return x
-}
-
-// narrow rounds values to the type, in place.
-func (t Type) narrow(c []float32) []float32 {
+// rounded rounds values to the type, in place.
+func rounded(t safetensors.DType, c []float32) []float32 {
 	for i, x := range c {
-		c[i] = t.narrowed(x)
+		c[i] = formats[t].Round(x)
 	}
 	return c
 }
@@ -130,16 +107,16 @@ func (t Type) narrow(c []float32) []float32 {
 // others are candidates that are no tensor cores.
 func (s Setup) others() []Candidate {
 	all := []Candidate{
-		{Name: "octavo gemm: float32 in the canonical order", multiply: func(ctx context.Context, t Type, p *Product) ([]float32, error) {
+		{Name: "octavo gemm: float32 in the canonical order", multiply: func(ctx context.Context, t safetensors.DType, p *Product) ([]float32, error) {
 			c, o := p.result()
 			err := gemm.Multiply(ctx, c, p.A, p.B, o)
-			return t.narrow(c), err
+			return rounded(t, c), err
 		}},
-		{Name: "the exact product, rounded once", multiply: func(ctx context.Context, t Type, p *Product) ([]float32, error) {
+		{Name: "the exact product, rounded once", multiply: func(ctx context.Context, t safetensors.DType, p *Product) ([]float32, error) {
 			switch t {
-			case BFloat16:
+			case safetensors.BF16:
 				return widened(exact[fp8.BFloat16](ctx, p))
-			case Float16:
+			case safetensors.F16:
 				return widened(exact[float16.Float16](ctx, p))
 			}
 			return exact[float32](ctx, p)
@@ -155,7 +132,7 @@ func (s Setup) others() []Candidate {
 
 // sums are float32 sums of a block's products, under the scales in the canonical order.
 func sums(name string, add func(products []float32) float32) Candidate {
-	return Candidate{Name: name, multiply: func(ctx context.Context, t Type, p *Product) ([]float32, error) {
+	return Candidate{Name: name, multiply: func(ctx context.Context, t safetensors.DType, p *Product) ([]float32, error) {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
@@ -175,7 +152,7 @@ func sums(name string, add func(products []float32) float32) Candidate {
 					sa, sb := p.scales(i, j, lo)
 					total = fma(float32(add(products[:hi-lo])*sa), sb, total)
 				}
-				c[i*n+j] = t.narrowed(total + c[i*n+j])
+				c[i*n+j] = formats[t].Round(total + c[i*n+j])
 			}
 		}
 		return c, nil

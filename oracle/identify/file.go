@@ -57,7 +57,7 @@ func (p *Probes) tensors() (tensors []safetensors.Tensor) {
 		if product.Old != nil {
 			m, n, _ := product.Size()
 			tensors = append(tensors, safetensors.Tensor{Info: safetensors.Info{Name: product.Name + ".old",
-				DType: safetensors.F32, Shape: []int{m, n}}, Data: Float32.bytes(product.Old)})
+				DType: safetensors.F32, Shape: []int{m, n}}, Data: bytesOf(safetensors.F32, product.Old)})
 		}
 		for _, t := range []*tensor.Tensor{product.A, product.B} {
 			if t == nil {
@@ -157,8 +157,8 @@ func (p *Probes) ReadAnswers(path string) (*Answers, error) {
 		if err != nil {
 			return nil, sentinel.Errorf(ErrFile, "identify: %w", err)
 		}
-		var typ Type
-		if err := typ.UnmarshalText([]byte(t.DType)); err != nil {
+		typ := safetensors.DType(t.DType)
+		if _, ok := formats[typ]; !ok {
 			return nil, sentinel.Errorf(ErrFile, "identify: tensor %q is %s: want F32, BF16 or F16", t.Name, t.DType)
 		}
 		if i > 0 && typ != a.Type {
@@ -176,11 +176,11 @@ func (p *Probes) ReadAnswers(path string) (*Answers, error) {
 	return a, a.check(p)
 }
 
-func readValues(t operands.Tensor, typ Type) ([]float32, error) {
+func readValues(t operands.Tensor, typ safetensors.DType) ([]float32, error) {
 	switch typ {
-	case BFloat16:
+	case safetensors.BF16:
 		return widened(safetensors.Elements[fp8.BFloat16](t.File, t.Name))
-	case Float16:
+	case safetensors.F16:
 		return widened(safetensors.Elements[float16.Float16](t.File, t.Name))
 	}
 	return t.File.Float32s(t.Name)
@@ -195,8 +195,8 @@ func (a *Answers) WriteFile(path string, p *Probes) error {
 	for i := range p.Products {
 		product := &p.Products[i]
 		m, n, _ := product.Size()
-		info := safetensors.Info{Name: product.Name + ".c", DType: safetensors.DType(a.Type.String()), Shape: []int{m, n}}
-		tensors = append(tensors, safetensors.Tensor{Info: info, Data: a.Type.bytes(a.C[product.Name])})
+		info := safetensors.Info{Name: product.Name + ".c", DType: a.Type, Shape: []int{m, n}}
+		tensors = append(tensors, safetensors.Tensor{Info: info, Data: bytesOf(a.Type, a.C[product.Name])})
 	}
 	if err := safetensors.WriteFile(path, tensors, nil); err != nil {
 		return fmt.Errorf("identify: %w", err)
@@ -204,13 +204,13 @@ func (a *Answers) WriteFile(path string, p *Probes) error {
 	return nil
 }
 
-// bytes are values as they are in a file.
-func (t Type) bytes(values []float32) (data []byte) {
+// bytesOf are values as they are in a file.
+func bytesOf(t safetensors.DType, values []float32) (data []byte) {
 	for _, x := range values {
 		switch t {
-		case BFloat16:
+		case safetensors.BF16:
 			data = binary.LittleEndian.AppendUint16(data, uint16(fp8.BFloat16FromFloat32(x)))
-		case Float16:
+		case safetensors.F16:
 			data = binary.LittleEndian.AppendUint16(data, float16.Fromfloat32(x).Bits())
 		default:
 			data, _ = binary.Append(data, binary.LittleEndian, x)

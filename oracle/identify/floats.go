@@ -61,5 +61,5 @@ var floatTypes = map[oracle.Float]safetensors.DType{oracle.BF16: safetensors.BF1
 
 // floatBytes are values of a format as they are in a file.
 func floatBytes(f oracle.Float, values []float32) []byte {
-	return map[oracle.Float]Type{oracle.BF16: BFloat16, oracle.FP16: Float16, oracle.TF32: Float32}[f].bytes(values)
+	return bytesOf(floatTypes[f], values)
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/oracle"
+	"github.com/octavo-fp8/octavo/safetensors"
 	"github.com/octavo-fp8/octavo/tensor"
 )
 
@@ -23,7 +24,7 @@ func floatModels(t *testing.T, table *modelTable) {
 		p := setup(t, Setup{Float: m.Float, K: 128})
 		for _, promote := range []int{0, 64} {
 			k := oracle.Kernel{Model: m, Promote: promote}
-			r := identify(t, p, newCandidate(k, false), Float32)
+			r := identify(t, p, newCandidate(k, false), safetensors.F32)
 			require.Len(t, r.Kernels, 1, "%v, %d", m, promote)
 			table.add(fmt.Sprintf("%v, K = 128", m.Float), kernelName(k, false), r)
 			same := *r.Kernels[0].Kernel
@@ -47,10 +48,10 @@ func TestFloatControls(t *testing.T) {
 	s := Setup{Float: oracle.BF16, K: 64}
 	p := setup(t, s)
 	for _, c := range s.others() {
-		require.Equal(t, []string{c.Name}, names(identify(t, p, c, Float32)), c.Name)
+		require.Equal(t, []string{c.Name}, names(identify(t, p, c, safetensors.F32)), c.Name)
 	}
 	k := oracle.Kernel{Model: oracle.Model{Float: oracle.BF16, L: 32, K: 32, F: 28, Keep: 23}}
-	r := identify(t, p, newCandidate(k, false), Float32)
+	r := identify(t, p, newCandidate(k, false), safetensors.F32)
 	require.Len(t, r.Kernels, 1)
 	require.True(t, r.Kernels[0].Measured)
 	require.Equal(t, []int{32, 28}, []int{r.Measured.Fused, r.Measured.Aligned})
@@ -63,7 +64,7 @@ func TestMixed(t *testing.T) {
 		p := setup(t, s)
 		require.Equal(t, *s.FormatB, p.Products[0].B.Format)
 		require.NotEqual(t, *s.FormatB, p.Products[0].A.Format)
-		r := identify(t, p, newCandidate(oracle.Kernel{Model: oracle.AdaMMA(), Scales: oracle.AThenB}, true), Float32)
+		r := identify(t, p, newCandidate(oracle.Kernel{Model: oracle.AdaMMA(), Scales: oracle.AThenB}, true), safetensors.F32)
 		require.Equal(t, []string{"ada-mma, a-then-b"}, names(r))
 		path := filepath.Join(t.TempDir(), "probes.safetensors")
 		require.NoError(t, p.WriteFile(path))
@@ -97,7 +98,7 @@ func TestOld(t *testing.T) {
 				variants := plain.withOld(s)
 				require.Len(t, variants, 2+min(promote, 1))
 				for _, c := range variants {
-					r := identify(t, p, c, Float32)
+					r := identify(t, p, c, safetensors.F32)
 					require.NotEmpty(t, r.Kernels, c.Name)
 					found := false
 					for _, other := range r.Kernels {
@@ -122,7 +123,7 @@ func TestOld(t *testing.T) {
 			}
 		}
 		for _, c := range s.others() {
-			r := identify(t, p, c, Float32)
+			r := identify(t, p, c, safetensors.F32)
 			require.Equal(t, []string{c.Name + "; the old C enters at the end"}, names(r))
 		}
 	}
@@ -134,7 +135,7 @@ func TestOldBlocks(t *testing.T) {
 	p := setup(t, s)
 	c := newCandidate(oracle.Kernel{Model: oracle.AdaMMA(), Scales: oracle.AThenB}, true)
 	require.Len(t, c.withOld(s), 1)
-	r := identify(t, p, c, BFloat16)
+	r := identify(t, p, c, safetensors.BF16)
 	require.NotEmpty(t, r.Kernels)
 	require.Equal(t, oldEnd, r.Measured.Old)
 }

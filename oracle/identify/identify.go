@@ -7,12 +7,13 @@ import (
 
 	"github.com/octavo-fp8/octavo/oracle"
 	"github.com/octavo-fp8/octavo/progress"
+	"github.com/octavo-fp8/octavo/safetensors"
 )
 
 // Report is what was found out about a kernel.
 type Report struct {
-	Setup Setup `json:"setup"`
-	Type  Type  `json:"type"`
+	Setup Setup             `json:"setup"`
+	Type  safetensors.DType `json:"type"`
 
 	Measured Measured `json:"measured"`
 

@@ -21,7 +21,7 @@ import (
 )
 
 // answer has a candidate compute the probes.
-func answer(t testing.TB, p *Probes, c Candidate, typ Type) *Answers {
+func answer(t testing.TB, p *Probes, c Candidate, typ safetensors.DType) *Answers {
 	t.Helper()
 	a, err := p.Run(t.Context(), typ, func(ctx context.Context, product Product) ([]float32, error) {
 		return c.multiply(ctx, typ, &product)
@@ -31,7 +31,7 @@ func answer(t testing.TB, p *Probes, c Candidate, typ Type) *Answers {
 }
 
 // identify returns the report on a candidate's own answers.
-func identify(t testing.TB, p *Probes, c Candidate, typ Type) *Report {
+func identify(t testing.TB, p *Probes, c Candidate, typ safetensors.DType) *Report {
 	t.Helper()
 	r, err := Identify(t.Context(), p, answer(t, p, c, typ), Options{})
 	require.NoError(t, err)
@@ -64,7 +64,7 @@ func TestFiles(t *testing.T) {
 	again, err := ReadFile(path)
 	require.NoError(t, err)
 	require.Equal(t, p, again)
-	for _, typ := range []Type{Float32, BFloat16, Float16} {
+	for _, typ := range []safetensors.DType{safetensors.F32, safetensors.BF16, safetensors.F16} {
 		a := answer(t, p, Setup{}.others()[0], typ)
 		answers := filepath.Join(t.TempDir(), "answers.safetensors")
 		require.NoError(t, a.WriteFile(answers, p))
@@ -142,7 +142,7 @@ func FuzzFiles(f *testing.F) {
 		f.Add(data[:min(len(data), 1<<13)])
 	}
 	seed(p.WriteFile(path))
-	seed(answer(f, p, Setup{}.others()[2], BFloat16).WriteFile(path, p))
+	seed(answer(f, p, Setup{}.others()[2], safetensors.BF16).WriteFile(path, p))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		path := filepath.Join(t.TempDir(), "file.safetensors")
 		require.NoError(t, os.WriteFile(path, data, 0o666))
@@ -163,7 +163,7 @@ func TestErrors(t *testing.T) {
 		require.ErrorIs(t, err, ErrSetup, "%+v", s)
 	}
 	p := setup(t, Setup{K: 64})
-	a := answer(t, p, Setup{}.others()[2], Float32)
+	a := answer(t, p, Setup{}.others()[2], safetensors.F32)
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err := Identify(ended, p, a, Options{})
@@ -174,7 +174,7 @@ func TestErrors(t *testing.T) {
 	delete(a.C, "order")
 	_, err = Identify(t.Context(), p, a, Options{})
 	require.ErrorContains(t, err, "there is no C of order")
-	_, err = p.Run(t.Context(), Float32, func(context.Context, Product) ([]float32, error) { return nil, os.ErrInvalid })
+	_, err = p.Run(t.Context(), safetensors.F32, func(context.Context, Product) ([]float32, error) { return nil, os.ErrInvalid })
 	require.ErrorIs(t, err, os.ErrInvalid)
 }
 
@@ -184,7 +184,7 @@ func TestOneBit(t *testing.T) {
 	c := newCandidate(oracle.Kernel{Model: oracle.AdaMMA(), Scales: oracle.AThenB}, true)
 	for _, product := range p.Products {
 		for _, side := range []float32{-1e9, 1e9} {
-			a := answer(t, p, c, Float32)
+			a := answer(t, p, c, safetensors.F32)
 			x := &a.C[product.Name][5]
 			*x = math.Nextafter32(*x, side)
 			r, err := Identify(t.Context(), p, a, Options{})
@@ -200,7 +200,7 @@ func TestOneBit(t *testing.T) {
 func TestSignsOfZero(t *testing.T) {
 	p := setup(t, Setup{K: 64})
 	c := newCandidate(oracle.Kernel{Model: oracle.AdaMMA(), Scales: oracle.AThenB}, true)
-	a := answer(t, p, c, Float32)
+	a := answer(t, p, c, safetensors.F32)
 	zeros := 0
 	for _, answers := range a.C {
 		for i, x := range answers {
@@ -270,7 +270,7 @@ func TestModels(t *testing.T) {
 						k.Scales = oracle.AnyOrder
 					}
 					c := newCandidate(k, !s.E8M0)
-					r := identify(t, p, c, Float32)
+					r := identify(t, p, c, safetensors.F32)
 					require.NotEmpty(t, r.Kernels)
 					for _, found := range r.Kernels {
 						require.NotNil(t, found.Kernel)
@@ -296,10 +296,10 @@ func TestModels(t *testing.T) {
 	}
 	floatModels(t, &table)
 	p := setup(t, Setup{NVFP4: true, K: 1024})
-	table.add("NVFP4, K = 1024", "blackwell-nvfp4", identify(t, p, newCandidate(oracle.Kernel{Model: oracle.BlackwellNVFP4()}, false), Float32))
+	table.add("NVFP4, K = 1024", "blackwell-nvfp4", identify(t, p, newCandidate(oracle.Kernel{Model: oracle.BlackwellNVFP4()}, false), safetensors.F32))
 	p = setup(t, Setup{K: 128})
 	for _, c := range (Setup{}).others() {
-		r := identify(t, p, c, Float32)
+		r := identify(t, p, c, safetensors.F32)
 		require.Equal(t, []string{c.Name}, names(r))
 		table.add("E4M3, K = 128", c.Name, r)
 	}
@@ -315,10 +315,10 @@ func TestDeepGEMM(t *testing.T) {
 	}
 	p := setup(t, Setup{K: 512, BlockA: tensor.Block{Rows: 1, Cols: 256}, BlockB: tensor.Block{Rows: 128, Cols: 256}})
 	k := oracle.Kernel{Model: oracle.HopperWGMMA(), Promote: 128, Scales: oracle.ProductThenFMA}
-	for _, typ := range []Type{Float32, BFloat16} {
+	for _, typ := range []safetensors.DType{safetensors.F32, safetensors.BF16} {
 		r := identify(t, p, newCandidate(k, true), typ)
 		require.Equal(t, k, *r.Kernels[0].Kernel)
-		if typ == Float32 {
+		if typ == safetensors.F32 {
 			require.Len(t, r.Kernels, 1)
 			require.Equal(t, "product-then-fma", strings.Join(r.Measured.Scales, ", "))
 		}
@@ -333,14 +333,14 @@ func TestDeepGEMM(t *testing.T) {
 // TestTallBlocks has rows of A that share a scale, more than are compared first.
 func TestTallBlocks(t *testing.T) {
 	p := setup(t, Setup{K: 64, BlockA: tensor.Block{Rows: 32, Cols: 32}})
-	r := identify(t, p, newCandidate(oracle.Kernel{Model: oracle.AdaMMA(), Scales: oracle.AThenB}, true), Float32)
+	r := identify(t, p, newCandidate(oracle.Kernel{Model: oracle.AdaMMA(), Scales: oracle.AThenB}, true), safetensors.F32)
 	require.Equal(t, []string{"ada-mma, a-then-b"}, names(r))
 }
 
 // TestPromotion sees what sums of sums keep.
 func TestPromotion(t *testing.T) {
 	p := setup(t, Setup{K: 256})
-	r := identify(t, p, newCandidate(oracle.Kernel{Model: oracle.HopperMMA(), Promote: 64, Scales: oracle.AThenB}, true), Float32)
+	r := identify(t, p, newCandidate(oracle.Kernel{Model: oracle.HopperMMA(), Promote: 64, Scales: oracle.AThenB}, true), safetensors.F32)
 	require.Equal(t, []int{32, 64, 23}, []int{r.Measured.Chain, r.Measured.Outer, r.Measured.Promoted})
 	require.Equal(t, nearestEven, r.Measured.PromotedRounding)
 	require.Len(t, r.Kernels, 1)
@@ -356,12 +356,12 @@ func TestNVFP4(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, p, again)
 	m := oracle.BlackwellNVFP4()
-	r := identify(t, p, newCandidate(oracle.Kernel{Model: m}, false), Float32)
+	r := identify(t, p, newCandidate(oracle.Kernel{Model: m}, false), safetensors.F32)
 	require.Equal(t, []string{m.Name}, names(r))
 	require.Equal(t, []int{64, 35, 23}, []int{r.Measured.Fused, r.Measured.Aligned, r.Measured.Result})
 	require.True(t, r.Measured.Carried)
 	m.F, m.Keep = 30, 20
-	r = identify(t, p, newCandidate(oracle.Kernel{Model: m}, false), Float32)
+	r = identify(t, p, newCandidate(oracle.Kernel{Model: m}, false), safetensors.F32)
 	require.Empty(t, r.Kernels)
 	require.Equal(t, []int{64, 30, 20}, []int{r.Measured.Fused, r.Measured.Aligned, r.Measured.Result})
 	require.Equal(t, towardZero, r.Measured.AlignedRounding)
@@ -380,29 +380,29 @@ func TestControls(t *testing.T) {
 		}
 		return sum
 	})
-	r := identify(t, p, strided, Float32)
+	r := identify(t, p, strided, safetensors.F32)
 	require.Empty(t, r.Kernels)
 	require.NotEmpty(t, r.Nearest)
 	require.Equal(t, 1, r.Measured.Fused)
 	require.Zero(t, r.Measured.Odd)
 
-	r = identify(t, p, Candidate{Name: "nothing", multiply: func(_ context.Context, _ Type, p *Product) ([]float32, error) {
+	r = identify(t, p, Candidate{Name: "nothing", multiply: func(_ context.Context, _ safetensors.DType, p *Product) ([]float32, error) {
 		m, n, _ := p.Size()
 		return make([]float32, m*n), nil
-	}}, Float32)
+	}}, safetensors.F32)
 	require.Empty(t, r.Kernels)
 	require.True(t, r.Measured.Silent)
 	require.Equal(t, "unknown: all answers are 0, as if C had not been written", r.Found())
 
 	random := rand.New(rand.NewPCG(1, 1))
-	r = identify(t, p, Candidate{Name: "noise", multiply: func(_ context.Context, _ Type, p *Product) ([]float32, error) {
+	r = identify(t, p, Candidate{Name: "noise", multiply: func(_ context.Context, _ safetensors.DType, p *Product) ([]float32, error) {
 		m, n, _ := p.Size()
 		c := make([]float32, m*n)
 		for i := range c {
 			c[i] = float32(random.NormFloat64())
 		}
 		return c, nil
-	}}, Float32)
+	}}, safetensors.F32)
 	require.Empty(t, r.Kernels)
 	require.NotZero(t, r.Measured.Odd)
 	require.False(t, r.Measured.Silent)
@@ -419,7 +419,7 @@ func TestUnknownHardware(t *testing.T) {
 		{Model: oracle.Model{L: 4, K: 4, F: 24, Keep: 23}, Scales: oracle.AThenB},
 		{Model: oracle.Model{L: 64, K: 64, F: 11, Keep: 9}, Promote: 128, Scales: oracle.BThenA},
 	} {
-		r := identify(t, p, newCandidate(k, true), Float32)
+		r := identify(t, p, newCandidate(k, true), safetensors.F32)
 		require.Len(t, r.Kernels, 1, "%+v", k)
 		require.True(t, r.Described)
 		require.True(t, r.Kernels[0].Measured)
@@ -437,7 +437,7 @@ func TestSentences(t *testing.T) {
 	p := setup(t, Setup{K: 128})
 	ada := newCandidate(oracle.Kernel{Model: oracle.AdaMMA(), Scales: oracle.AThenB}, true)
 	texts := map[string]string{}
-	say := func(name string, c Candidate, typ Type) {
+	say := func(name string, c Candidate, typ safetensors.DType) {
 		r, err := Identify(t.Context(), p, answer(t, p, c, typ), Options{})
 		require.NoError(t, err)
 		var b strings.Builder
@@ -445,7 +445,7 @@ func TestSentences(t *testing.T) {
 		texts[name] = strings.Join(strings.Fields(b.String()), " ")
 	}
 	of := func(value func(i int) float32) Candidate {
-		return Candidate{multiply: func(_ context.Context, _ Type, p *Product) ([]float32, error) {
+		return Candidate{multiply: func(_ context.Context, _ safetensors.DType, p *Product) ([]float32, error) {
 			m, n, _ := p.Size()
 			c := make([]float32, m*n)
 			for i := range c {
@@ -454,18 +454,18 @@ func TestSentences(t *testing.T) {
 			return c, nil
 		}}
 	}
-	say("ada", ada, Float32)
-	say("bfloat16", ada, BFloat16)
-	say("no model", newCandidate(oracle.Kernel{Model: oracle.Model{L: 8, K: 16, F: 17, Keep: 18}, Scales: oracle.AThenB}, true), Float32)
-	say("silent", of(func(int) float32 { return 0 }), Float32)
-	say("odd", of(func(i int) float32 { return float32(i) + 0.3 }), Float32)
+	say("ada", ada, safetensors.F32)
+	say("bfloat16", ada, safetensors.BF16)
+	say("no model", newCandidate(oracle.Kernel{Model: oracle.Model{L: 8, K: 16, F: 17, Keep: 18}, Scales: oracle.AThenB}, true), safetensors.F32)
+	say("silent", of(func(int) float32 { return 0 }), safetensors.F32)
+	say("odd", of(func(i int) float32 { return float32(i) + 0.3 }), safetensors.F32)
 	say("strided", sums("in two lanes", func(x []float32) float32 {
 		var lanes [2]float32
 		for i, v := range x {
 			lanes[i%2] += v
 		}
 		return lanes[0] + lanes[1]
-	}), Float32)
+	}), safetensors.F32)
 	for _, x := range []struct{ sentence, of, not string }{
 		{"ada-mma", "ada", "no model"},
 		{"one of ", "bfloat16", "ada"},

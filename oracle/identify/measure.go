@@ -6,18 +6,15 @@ import (
 
 	"github.com/octavo-fp8/octavo/internal/enum"
 	"github.com/octavo-fp8/octavo/oracle"
+	"github.com/octavo-fp8/octavo/safetensors"
 )
 
 var roundings = enum.Enum[Rounding]{Type: "Rounding", What: "rounding", Prefix: "identify",
 	Names: []string{"none seen", "toward zero", "nearest even", "nearest away", "down", "up", "toward zero or nearest even", "other"}}
 
 // String returns the name, such as "toward zero".
-func (r Rounding) String() string { return roundings.String(r) }
-
-// MarshalText returns the name.
-func (r Rounding) MarshalText() ([]byte, error) { return roundings.MarshalText(r) }
-
-// UnmarshalText takes the name, in any case.
+func (r Rounding) String() string                   { return roundings.String(r) }
+func (r Rounding) MarshalText() ([]byte, error)     { return roundings.MarshalText(r) }
 func (r *Rounding) UnmarshalText(text []byte) error { return roundings.UnmarshalText(r, text) }
 
 // Measured is what the answers say without any model.
@@ -105,7 +102,7 @@ func (p *Probes) measure(a *Answers) (m Measured) {
 	if old := p.Product("old"); old != nil {
 		_, n, _ := old.Size()
 		m.Old, m.OldBits, m.OldRounding = p.old.read(a.C[old.Name], n, s.inner)
-		if m.Old == oldEnd && a.Type != Float32 {
+		if m.Old == oldEnd && a.Type != safetensors.F32 {
 			m.OldBits, m.OldRounding = -1, noRounding
 		}
 	}
@@ -165,9 +162,9 @@ func (m *Measured) promotion(s *structure, relations []relation) {
 // result sets what is known of the result of a step from what is kept beside one, two
 // and three large products: the bits of the terms as long as the result has more. Three
 // large products have two bits above one.
-func (m *Measured) result(bits [3]int, how Rounding, t Type, deepest int) {
+func (m *Measured) result(bits [3]int, how Rounding, t safetensors.DType, deepest int) {
 	last := bits[2]
-	hidden := t != Float32 && last+2 >= t.fraction() // by the rounding of C
+	hidden := t != safetensors.F32 && last+2 >= formats[t].Mantissa // by the rounding of C
 	if last < 0 || last == deepest || m.Aligned >= 0 && last >= m.Aligned || hidden {
 		return
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/octavo-fp8/octavo/oracle"
+	"github.com/octavo-fp8/octavo/safetensors"
 )
 
 // oldProbes have an old C that is small beside two large products that cancel, within
@@ -139,7 +140,7 @@ func (c *Candidate) beginning(place string) Candidate {
 	k, plain := *c.Kernel, c.multiply
 	with := *c
 	with.setOld(place)
-	with.multiply = func(ctx context.Context, t Type, p *Product) ([]float32, error) {
+	with.multiply = func(ctx context.Context, t safetensors.DType, p *Product) ([]float32, error) {
 		if p.Old == nil {
 			return plain(ctx, t, p)
 		}
@@ -165,7 +166,7 @@ func (c *Candidate) beginning(place string) Candidate {
 				}
 			}
 		}
-		return t.narrow(result), nil
+		return rounded(t, result), nil
 	}
 	return with
 }

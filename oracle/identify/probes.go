@@ -10,6 +10,7 @@ import (
 	"github.com/octavo-fp8/octavo/gemm"
 	"github.com/octavo-fp8/octavo/internal/sentinel"
 	"github.com/octavo-fp8/octavo/oracle"
+	"github.com/octavo-fp8/octavo/safetensors"
 	"github.com/octavo-fp8/octavo/tensor"
 )
 
@@ -88,7 +89,7 @@ func (p *Probes) Product(name string) *Product {
 // Run asks kernel for every product: it has to return C, of shape [M, N] and dense, with
 // the old C added where the product has one.
 // Every element must be of type t, which says to what type the kernel rounds.
-func (p *Probes) Run(ctx context.Context, t Type, kernel func(context.Context, Product) ([]float32, error)) (*Answers, error) {
+func (p *Probes) Run(ctx context.Context, t safetensors.DType, kernel func(context.Context, Product) ([]float32, error)) (*Answers, error) {
 	answers := &Answers{Type: t, C: map[string][]float32{}}
 	for _, product := range p.Products {
 		c, err := kernel(ctx, product)

@@ -35,7 +35,7 @@ func scaleOrders(a *Answers, p *Product) (names []string) {
 				for lo := 0; lo < k; lo += block {
 					c = s.add(codesA[i*k+lo]*codesB[j*k+lo], p.A.Scale(i, lo), p.B.Scale(j, lo), c)
 				}
-				same = a.Type.narrowed(c) == a.C[p.Name][i*n+j]
+				same = formats[a.Type].Round(c) == a.C[p.Name][i*n+j]
 			}
 		}
 		if same {

@@ -3,10 +3,8 @@ package judge
 import (
 	"math"
 
-	"github.com/x448/float16"
-
-	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/gemm"
+	"github.com/octavo-fp8/octavo/internal/number"
 	"github.com/octavo-fp8/octavo/internal/verdict"
 )
 
@@ -14,7 +12,7 @@ import (
 // [oracle.Compare].
 func (w *wanted[T]) errors(got []T) func(i int) verdict.Error {
 	return func(i int) verdict.Error {
-		g, want := value(got[i]), value(w.claimed[i])
+		g, want := number.Float64(got[i]), number.Float64(w.claimed[i])
 		if math.Float64bits(g) == math.Float64bits(want) || g != g && want != want {
 			return verdict.Error{}
 		}
@@ -40,33 +38,15 @@ func (w *wanted[T]) errors(got []T) func(i int) verdict.Error {
 	}
 }
 
-// value widens an element, exactly.
-func value[T gemm.Output](x T) float64 {
-	switch x := any(x).(type) {
-	case float32:
-		return float64(x)
-	case fp8.BFloat16:
-		return float64(x.Float32())
-	case float16.Float16:
-		return float64(x.Float32())
-	}
-	return 0
-}
-
 // ulp returns the distance from an element of that magnitude to the next; for one
 // that is not finite it is that of zero, as in package oracle.
 func ulp[T gemm.Output](x T) float64 {
-	fraction, least := 23, -126
-	switch any(x).(type) {
-	case fp8.BFloat16:
-		fraction = 7
-	case float16.Float16:
-		fraction, least = 10, -14
-	}
+	f := number.Of[T]()
+	least := 1 - f.Bias()
 	exponent := least
-	if v := value(x); v == v && v != 0 && !math.IsInf(v, 0) {
+	if v := number.Float64(x); v != 0 && number.IsFinite(v) {
 		_, e := math.Frexp(v)
 		exponent = max(e-1, least)
 	}
-	return math.Ldexp(1, exponent-fraction)
+	return math.Ldexp(1, exponent-f.Mantissa)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/octavo-fp8/octavo/gemm"
+	"github.com/octavo-fp8/octavo/internal/number"
 	"github.com/octavo-fp8/octavo/oracle"
 	"github.com/octavo-fp8/octavo/oracle/fault"
 )
@@ -22,7 +23,7 @@ func explain[T gemm.Output](ctx context.Context, v *Verdict, j *job, w *wanted[T
 	if old != nil {
 		p.Old = make([]float32, len(old))
 		for i, x := range old {
-			p.Old[i] = float32(value(x))
+			p.Old[i] = float32(number.Float64(x))
 		}
 	}
 	o := fault.Options{Wrong: w.wrong(looked, v.Report.Outside), Workers: j.options.Workers, Progress: j.options.Progress}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/gemm"
+	"github.com/octavo-fp8/octavo/internal/number"
 	"github.com/octavo-fp8/octavo/oracle"
 	"github.com/octavo-fp8/octavo/progress"
 	"github.com/octavo-fp8/octavo/tensor"
@@ -109,7 +110,7 @@ func testSampleIsOfTheWhole[T gemm.Output](t *testing.T) {
 
 func sameBits[T gemm.Output](x, y []T) bool {
 	return slices.EqualFunc(x, y, func(x, y T) bool {
-		return math.Float64bits(value(x)) == math.Float64bits(value(y)) || value(x) != value(x) && value(y) != value(y)
+		return math.Float64bits(number.Float64(x)) == math.Float64bits(number.Float64(y)) || number.Float64(x) != number.Float64(x) && number.Float64(y) != number.Float64(y)
 	})
 }
 
@@ -360,11 +361,11 @@ func testSuspects[T gemm.Output](t *testing.T) {
 		"infinite": func(float64) float64 { return math.Inf(1) }, "twice": func(x float64) float64 { return 2 * x }, "a tenth more": func(x float64) float64 { return 1.1 * x },
 	} {
 		at := r.IntN(len(right))
-		for math.Abs(value(right[at])) < 1 { // near 0 a tenth is within the bound
+		for math.Abs(number.Float64(right[at])) < 1 { // near 0 a tenth is within the bound
 			at = r.IntN(len(right))
 		}
 		got := slices.Clone(right)
-		got[at] = output[T](float32(damage(value(got[at]))))
+		got[at] = output[T](float32(damage(number.Float64(got[at]))))
 		for i, claim := range []Claim{{Accumulation: oracle.Accumulation{Kernel: claims[2].Kernel}}, claims[2]} {
 			v, err := Check(t.Context(), got, nil, a, b, claim, Options{Sample: &Sample{Elements: -1, Suspects: 10}})
 			require.NoError(t, err)

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/octavo-fp8/octavo/gemm"
+	"github.com/octavo-fp8/octavo/internal/number"
 	"github.com/octavo-fp8/octavo/internal/parallel"
 	"github.com/octavo-fp8/octavo/tensor"
 )
@@ -41,7 +42,7 @@ func suspects[T gemm.Output](ctx context.Context, j *job, got, old []T, most int
 		for i := lo; i < hi; i++ {
 			for k := range j.n {
 				at := i*j.n + k
-				f.add(at, distance(value(got[at]), value(c[at]), ulp(c[at]), u, i, k))
+				f.add(at, distance(number.Float64(got[at]), number.Float64(c[at]), ulp(c[at]), u, i, k))
 			}
 		}
 		mu.Lock()

@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/octavo-fp8/octavo/internal/number"
 	"github.com/octavo-fp8/octavo/internal/parallel"
 	"github.com/octavo-fp8/octavo/oracle"
 	"github.com/octavo-fp8/octavo/tensor"
@@ -37,7 +38,7 @@ func (w *wanted[T]) fillFinite(ctx context.Context, j *job, got, old []T) error 
 	}
 	var at []int
 	for i, x := range got {
-		if v := value(x); math.IsInf(w.bound[i], 1) && v-v == 0 {
+		if v := number.Float64(x); math.IsInf(w.bound[i], 1) && number.IsFinite(v) {
 			at = append(at, i)
 		}
 	}
@@ -73,7 +74,7 @@ func (w *wanted[T]) doubt(v *Verdict, j *job, got []T) *Doubt {
 	}
 	var all, perhaps []int
 	for i, x := range got {
-		g, want, bound := value(x), value(w.claimed[i]), w.bound[i]
+		g, want, bound := number.Float64(x), number.Float64(w.claimed[i]), w.bound[i]
 		switch {
 		case g == want || g != g && want != want:
 		case !(bound < math.Inf(1)):
@@ -155,7 +156,7 @@ func squares(t *tensor.Tensor, i int) []float64 {
 		if k%width == 0 {
 			scale = float64(t.Scale(i, k)) * outer
 		}
-		if v := float64(t.Format.Float32(c)) * scale; v-v == 0 {
+		if v := float64(t.Format.Float32(c)) * scale; number.IsFinite(v) {
 			all[k] = float64(v * v)
 		}
 	}

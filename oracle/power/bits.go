@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/octavo-fp8/octavo/gemm"
+	"github.com/octavo-fp8/octavo/internal/number"
 	"github.com/octavo-fp8/octavo/internal/sentinel"
 	"github.com/octavo-fp8/octavo/oracle"
 	"github.com/octavo-fp8/octavo/tensor"
@@ -113,7 +114,7 @@ func column[T any](c []T, j, n int) (all []T) {
 // sameBits compares all but the bits of NaN.
 func sameBits[T gemm.Output](x, y []T) bool {
 	return slices.EqualFunc(x, y, func(x, y T) bool {
-		v, w := value(x), value(y)
+		v, w := number.Float64(x), number.Float64(y)
 		return math.Float64bits(v) == math.Float64bits(w) || v != v && w != w
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/octavo-fp8/octavo/gemm"
+	"github.com/octavo-fp8/octavo/internal/number"
 	"github.com/octavo-fp8/octavo/oracle"
 	"github.com/octavo-fp8/octavo/tensor"
 )
@@ -30,8 +31,8 @@ func NewBlind[T gemm.Output](bound []float64, c []T, at []int, a, b *tensor.Tens
 	fromA, fromB := newMagnitudes(a), newMagnitudes(b)
 	every := max(len(c)/tried, 1)
 	for i, x := range c {
-		v := value(x)
-		if !finite(v) || !finite(bound[i]) {
+		v := number.Float64(x)
+		if !number.IsFinite(v) || !number.IsFinite(bound[i]) {
 			continue
 		}
 		bounds.add(bound[i])
@@ -66,7 +67,7 @@ type magnitudes struct {
 func newMagnitudes(t *tensor.Tensor) *magnitudes {
 	m := &magnitudes{t: t}
 	for c := range m.table {
-		if v := math.Abs(float64(t.Format.Float32(byte(c)))); finite(v) {
+		if v := math.Abs(float64(t.Format.Float32(byte(c)))); number.IsFinite(v) {
 			m.table[c] = v
 		}
 	}
@@ -83,7 +84,7 @@ func (m *magnitudes) row(i int) []float64 {
 			s = float64(m.t.Scale(i, k)) * outer
 		}
 		v := float64(m.table[c] * s)
-		if !finite(v) {
+		if !number.IsFinite(v) {
 			v = 0
 		}
 		m.values = append(m.values, v)

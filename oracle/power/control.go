@@ -7,6 +7,7 @@ import (
 
 	"github.com/octavo-fp8/octavo/gemm"
 	"github.com/octavo-fp8/octavo/internal/meter"
+	"github.com/octavo-fp8/octavo/internal/number"
 	"github.com/octavo-fp8/octavo/internal/parallel"
 	"github.com/octavo-fp8/octavo/tensor"
 )
@@ -87,9 +88,9 @@ func multiply[T gemm.Output](ctx context.Context, p *population, old []T, o *Opt
 					total += o.Bias[j]
 				}
 				if old != nil {
-					total += float32(value(old[i*p.n+j]))
+					total += number.Float32(old[i*p.n+j])
 				}
-				c[i*p.n+j] = narrowed[T](total)
+				c[i*p.n+j] = number.From[T](total)
 			}
 		}
 	})

@@ -11,6 +11,7 @@ import (
 
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/gemm"
+	"github.com/octavo-fp8/octavo/internal/number"
 	"github.com/octavo-fp8/octavo/oracle"
 	"github.com/octavo-fp8/octavo/tensor"
 )
@@ -35,7 +36,7 @@ func testEdges[T gemm.Output](t *testing.T) {
 						bias[j] = float32(1 + j)
 					}
 					for i := range old {
-						old[i] = narrowed[T](float32(i))
+						old[i] = number.From[T](float32(i))
 					}
 					switch {
 					case special == "zero":

@@ -9,14 +9,14 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"github.com/x448/float16"
 
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/gemm"
+	"github.com/octavo-fp8/octavo/internal/number"
 	"github.com/octavo-fp8/octavo/internal/testutil"
 	"github.com/octavo-fp8/octavo/oracle"
 	"github.com/octavo-fp8/octavo/tensor"
-
-	"github.com/x448/float16"
 )
 
 // order adds the numbers of x in float32.
@@ -284,7 +284,7 @@ func testHonest(t *testing.T, first int, few bool) {
 func narrowAll[T gemm.Output](c []float32) []T {
 	d := make([]T, len(c))
 	for i, x := range c {
-		d[i] = narrowed[T](x)
+		d[i] = number.From[T](x)
 	}
 	return d
 }

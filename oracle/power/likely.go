@@ -9,6 +9,7 @@ import (
 
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/gemm"
+	"github.com/octavo-fp8/octavo/internal/number"
 	"github.com/octavo-fp8/octavo/internal/subset"
 	"github.com/octavo-fp8/octavo/oracle"
 )
@@ -66,12 +67,12 @@ func rounded[T gemm.Output](p *population, got []T) string {
 	}
 	var n, toZero, away, up, down int
 	for i, x := range got {
-		g, want, right := value(x), float64(p.exact[i]), p.right[i]
-		if !finite(g) || !finite(right) || right == want || p.sigma[i] == 0 {
+		g, want, right := number.Float64(x), float64(p.exact[i]), p.right[i]
+		if !number.IsFinite(g) || !number.IsFinite(right) || right == want || p.sigma[i] == 0 {
 			continue
 		}
 		n++
-		if g == right || value(next(narrowed[T](p.exact[i]), int(math.Copysign(1, want-right)))) == g {
+		if g == right || number.Float64(next(number.From[T](p.exact[i]), int(math.Copysign(1, want-right)))) == g {
 			toZero += count(math.Abs(g) < math.Abs(want))
 			away += count(math.Abs(g) > math.Abs(want))
 			up += count(g > want)
@@ -95,14 +96,14 @@ func flushing[T gemm.Output](p *population, got []T) (text string) {
 	for q, change := range p.flushed {
 		var n, as int
 		for i := range change {
-			want := narrowed[T](float32(float64(p.exact[i]) + change[i]))
-			if unitOf[T]() == 0 && !(math.Abs(change[i]) > 4*u*math.Abs(float64(p.exact[i]))) || value(want) == p.right[i] {
+			want := number.From[T](float32(float64(p.exact[i]) + change[i]))
+			if unitOf[T]() == 0 && !(math.Abs(change[i]) > 4*u*math.Abs(float64(p.exact[i]))) || number.Float64(want) == p.right[i] {
 				continue
 			}
 			n++
 			// Sums in float32 are off besides.
-			off := math.Abs(value(got[i]) - value(want))
-			as += count(off < math.Abs(value(got[i])-p.right[i]))
+			off := math.Abs(number.Float64(got[i]) - number.Float64(want))
+			as += count(off < math.Abs(number.Float64(got[i])-p.right[i]))
 		}
 		if as >= most && 10*as >= 9*n {
 			most, text = as+1, fmt.Sprintf("subnormal codes of %s are flushed to zero: of %d elements that this changes, %d are nearer to what it gives than to the exact result",
@@ -126,7 +127,7 @@ func narrower[T gemm.Output](p *population, got []T) string {
 	isHalf := func(v float32) bool { return math.Float32bits(v)&(1<<13-1) == 0 }
 	for i, x := range got {
 		// The exact results of some operands are such numbers.
-		if v := float32(value(x)); v-v == 0 && p.sigma[i] > 0 && !isHalf(p.exact[i]) {
+		if v := number.Float32(x); v-v == 0 && p.sigma[i] > 0 && !isHalf(p.exact[i]) {
 			n++
 			bfloats += count(isBFloat(v))
 			halves += count(isHalf(v))
@@ -172,7 +173,7 @@ func lost[T gemm.Output](ctx context.Context, p *population, got, old []T, o *Op
 	}
 	size := func(c func(n int) T) (sum float64) {
 		for n, i := range at {
-			if off := math.Abs(value(c(n)) - p.right[i]); p.sigma[i] > 0 && finite(off) {
+			if off := math.Abs(number.Float64(c(n)) - p.right[i]); p.sigma[i] > 0 && number.IsFinite(off) {
 				sum += off / p.sigma[i]
 			}
 		}
@@ -197,7 +198,7 @@ func lost[T gemm.Output](ctx context.Context, p *population, got, old []T, o *Op
 			}
 			same := 0
 			for n := range c {
-				same += count(value(c[n]) == value(got[at[n]]))
+				same += count(number.Float64(c[n]) == number.Float64(got[at[n]]))
 			}
 			how := "unpromoted"
 			if promote > 0 {

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/octavo-fp8/octavo/gemm"
+	"github.com/octavo-fp8/octavo/internal/number"
 	"github.com/octavo-fp8/octavo/oracle"
 	"github.com/octavo-fp8/octavo/tensor"
 )
@@ -56,7 +57,7 @@ func (p *population) reordered(t *tensor.Tensor, order func(n int) []int) *tenso
 func sizes[T gemm.Output](p *population, got []T) []float64 {
 	f := make([]float64, len(got))
 	for i, x := range got {
-		if off := math.Abs(value(x) - p.right[i]); p.sigma[i] > 0 && finite(off) {
+		if off := math.Abs(number.Float64(x) - p.right[i]); p.sigma[i] > 0 && number.IsFinite(off) {
 			f[i] = off / p.sigma[i]
 		}
 	}
@@ -109,7 +110,7 @@ func modelScores[T gemm.Output](m *model, got []T) *scores {
 	f := sizes(m.population, got)
 	ratio, at, squares := 0.0, 0, 0.0
 	for i, x := range f {
-		if !finite(value(got[i])) || !finite(float64(m.exact[i])) {
+		if !number.IsFinite(number.Float64(got[i])) || !number.IsFinite(float64(m.exact[i])) {
 			s.skipped++
 			continue
 		}

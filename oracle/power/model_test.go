@@ -12,6 +12,7 @@ import (
 
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/gemm"
+	"github.com/octavo-fp8/octavo/internal/number"
 	"github.com/octavo-fp8/octavo/internal/testutil"
 	"github.com/octavo-fp8/octavo/oracle"
 	"github.com/octavo-fp8/octavo/tensor"
@@ -56,7 +57,7 @@ func claimed(t *testing.T, c []float32, a, b *tensor.Tensor, k oracle.Kernel) ma
 	o := Options{Accumulation: oracle.Accumulation{Kernel: k}}
 	bfloats, halves := make([]fp8.BFloat16, len(c)), make([]float16.Float16, len(c))
 	for i, x := range c {
-		bfloats[i], halves[i] = narrowed[fp8.BFloat16](x), narrowed[float16.Float16](x)
+		bfloats[i], halves[i] = number.From[fp8.BFloat16](x), number.From[float16.Float16](x)
 	}
 	var err error
 	all := map[string]*Report{}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/octavo-fp8/octavo/gemm"
 	"github.com/octavo-fp8/octavo/internal/meter"
+	"github.com/octavo-fp8/octavo/internal/number"
 	"github.com/octavo-fp8/octavo/internal/parallel"
 	"github.com/octavo-fp8/octavo/internal/sentinel"
 	"github.com/octavo-fp8/octavo/oracle"
@@ -55,7 +56,7 @@ func newPopulation[T gemm.Output](ctx context.Context, old []T, a, b *tensor.Ten
 	}
 	p.exact = make([]float32, p.m*p.n)
 	for i, x := range old {
-		p.exact[i] = float32(value(x))
+		p.exact[i] = number.Float32(x)
 	}
 	before := slices.Clone(p.exact)
 	err = oracle.Exact(ctx, p.exact, a, b, oracle.Options{Bias: o.Bias, Accumulate: old != nil, Workers: o.Workers, Progress: o.Progress})
@@ -72,7 +73,7 @@ func newPopulation[T gemm.Output](ctx context.Context, old []T, a, b *tensor.Ten
 	}
 	p.right = make([]float64, len(p.exact))
 	for i, x := range p.exact {
-		p.right[i] = value(narrowed[T](x))
+		p.right[i] = number.Float64(number.From[T](x))
 	}
 	p.ties = newTies[T](p, limit(len(p.exact), o.Rate))
 	return p, nil

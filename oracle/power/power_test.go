@@ -9,6 +9,7 @@ import (
 
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/gemm"
+	"github.com/octavo-fp8/octavo/internal/number"
 	"github.com/octavo-fp8/octavo/tensor"
 )
 
@@ -68,8 +69,8 @@ func wrongWay(c []float32) []fp8.BFloat16 {
 	d := make([]fp8.BFloat16, len(c))
 	for i, x := range c {
 		d[i] = fp8.BFloat16FromFloat32(x)
-		if i%2 == 0 && value(d[i]) != float64(x) {
-			d[i] = next(d[i], int(math.Copysign(1, float64(x)-value(d[i]))))
+		if i%2 == 0 && number.Float64(d[i]) != float64(x) {
+			d[i] = next(d[i], int(math.Copysign(1, float64(x)-number.Float64(d[i]))))
 		}
 	}
 	return d

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/octavo-fp8/octavo/gemm"
+	"github.com/octavo-fp8/octavo/internal/number"
 	"github.com/octavo-fp8/octavo/oracle"
 )
 
@@ -84,8 +85,8 @@ func elements[T gemm.Output](s *scores, got []T) family {
 	p := s.p
 	most, at, squares := 0.0, 0, 0.0
 	for i, x := range got {
-		g, want := value(x), float64(p.exact[i])
-		if !finite(g) || !finite(want) {
+		g, want := number.Float64(x), float64(p.exact[i])
+		if !number.IsFinite(g) || !number.IsFinite(want) {
 			s.skipped++
 			continue
 		}
@@ -95,7 +96,7 @@ func elements[T gemm.Output](s *scores, got []T) family {
 		}
 		err := (g - want) / p.spread[i]
 		squares += float64(err * err)
-		if finite(p.right[i]) { // else it is next to the end of a narrow type's range
+		if number.IsFinite(p.right[i]) { // else it is next to the end of a narrow type's range
 			s.deviations[i] = (g - p.right[i]) / p.spread[i]
 		}
 		lambda := max(distance(x, want)-u*math.Abs(want), 0) / p.sigma[i]
@@ -114,7 +115,7 @@ func variance[T gemm.Output](p *population, got []T) family {
 	squares, n := 0.0, 0
 	for _, i := range p.first {
 		want := float64(p.exact[i])
-		if !finite(value(got[i])) || p.sigma[i] == 0 {
+		if !number.IsFinite(number.Float64(got[i])) || p.sigma[i] == 0 {
 			continue
 		}
 		lambda := max(distance(got[i], want)-p.slack(i), 0) / p.sigma[i]
@@ -133,7 +134,7 @@ func variance[T gemm.Output](p *population, got []T) family {
 // distance is how far the number that was rounded to x is from want, at least.
 func distance[T gemm.Output](x T, want float64) float64 {
 	if unitOf[T]() == 0 {
-		return math.Abs(value(x) - want)
+		return math.Abs(number.Float64(x) - want)
 	}
 	lo, hi := cell(x)
 	return max(lo-want, want-hi, 0)
@@ -144,8 +145,8 @@ func distance[T gemm.Output](x T, want float64) float64 {
 func sides[T gemm.Output](p *population, got []T) family {
 	wrong, expected := 0, 0.0
 	for _, i := range p.first {
-		want, right := float64(p.exact[i]), narrowed[T](p.exact[i])
-		if !finite(value(got[i])) || !finite(p.right[i]) || p.sigma[i] == 0 {
+		want, right := float64(p.exact[i]), number.From[T](p.exact[i])
+		if !number.IsFinite(number.Float64(got[i])) || !number.IsFinite(p.right[i]) || p.sigma[i] == 0 {
 			continue
 		}
 		lo, hi := cell(right)

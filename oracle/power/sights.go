@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/octavo-fp8/octavo/internal/number"
 	"github.com/octavo-fp8/octavo/oracle"
 	"github.com/octavo-fp8/octavo/tensor"
 )
@@ -163,7 +164,7 @@ func (p *population) lostProducts(n *norms, rate float64) Sight {
 // magnitudeAt is the magnitude of an element of an operand, 0 if it is not finite.
 func magnitudeAt(t *tensor.Tensor, i, k int) float64 {
 	v := math.Abs(float64(t.Format.Float32(t.Row(i)[k]))) * scaleOf(t, i, k)
-	if !finite(v) {
+	if !number.IsFinite(v) {
 		return 0
 	}
 	return v
@@ -181,7 +182,7 @@ func (p *population) flippedBits(n *norms, rate float64, t, other *tensor.Tensor
 		row, k := place/p.k, place%p.k
 		c := t.Row(row)[k]
 		change := math.Abs(float64(t.Format.Float32(c))-float64(t.Format.Float32(c^1))) * scaleOf(t, row, k)
-		if !finite(change) || change == 0 {
+		if !number.IsFinite(change) || change == 0 {
 			continue
 		}
 		e := p.flipped(n, change, other, row, k, column)

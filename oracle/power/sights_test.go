@@ -11,6 +11,7 @@ import (
 
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/gemm"
+	"github.com/octavo-fp8/octavo/internal/number"
 	"github.com/octavo-fp8/octavo/oracle"
 	"github.com/octavo-fp8/octavo/tensor"
 )
@@ -49,7 +50,7 @@ func testSights[T gemm.Output](t *testing.T) {
 		for at, x := range exact {
 			if d := math.Abs(float64(x)) / rms; d > 0.75 && d < 0.85 {
 				c := slices.Clone(honest)
-				c[at] = narrowed[T](x + float32(factor*float64(one.Least)*rms))
+				c[at] = number.From[T](x + float32(factor*float64(one.Least)*rms))
 				return alarm(c)
 			}
 		}
@@ -61,7 +62,7 @@ func testSights[T gemm.Output](t *testing.T) {
 	scaled := func(factor float64) bool {
 		c := make([]T, m*n)
 		for i, x := range exact {
-			c[i] = narrowed[T](float32(float64(x) * (1 - factor*float64(r.Sights[1].Least))))
+			c[i] = number.From[T](float32(float64(x) * (1 - factor*float64(r.Sights[1].Least))))
 		}
 		return alarm(c)
 	}
@@ -141,7 +142,7 @@ func TestSaturated(t *testing.T) {
 	c := octavo[float32](t, a, b)
 	got := make([]float16.Float16, len(c))
 	for i, x := range c {
-		got[i] = narrowed[float16.Float16](x)
+		got[i] = number.From[float16.Float16](x)
 		if i%40 == 3 {
 			got[i] = float16.Frombits(0x7BFF)
 			continue
@@ -151,7 +152,7 @@ func TestSaturated(t *testing.T) {
 	r, err := Measure(t.Context(), got, nil, a, b, Options{Bias: bias})
 	require.NoError(t, err)
 	for _, x := range r.Tests {
-		require.True(t, finite(float64(x.Score)), x.Name)
+		require.True(t, number.IsFinite(float64(x.Score)), x.Name)
 		if x.Name == "all of C" {
 			require.True(t, x.Alarm)
 		}

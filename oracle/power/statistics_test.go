@@ -11,6 +11,7 @@ import (
 
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/gemm"
+	"github.com/octavo-fp8/octavo/internal/number"
 	"github.com/octavo-fp8/octavo/oracle"
 	"github.com/octavo-fp8/octavo/tensor"
 )
@@ -48,7 +49,7 @@ func newNaive[T gemm.Output](t *testing.T, got, old []T, a, b *tensor.Tensor, o 
 	q := &naive[T]{m: size.M, n: size.N, k: size.K, a: valuesOf(a), b: valuesOf(b), got: got, limit: limit(len(got), o.Rate)}
 	exact := make([]float32, len(got))
 	for i, x := range old {
-		exact[i] = float32(value(x))
+		exact[i] = number.Float32(x)
 	}
 	before := append([]float32(nil), exact...)
 	require.NoError(t, oracle.Exact(t.Context(), exact, a, b, oracle.Options{Bias: o.Bias, Accumulate: old != nil}))
@@ -97,14 +98,14 @@ func newNaive[T gemm.Output](t *testing.T, got, old []T, a, b *tensor.Tensor, o 
 		unit := math.Hypot(sigma, unitOf[T]()*float64(x))
 		q.exact, q.sigma, q.unit = append(q.exact, float64(x)), append(q.sigma, sigma), append(q.unit, unit)
 		q.shared, q.reach = append(q.shared, 0x1p-24*shared/unit), append(q.reach, 0x1p-24*reach/unit)
-		right := narrowed[T](x)
-		q.f = append(q.f, (value(got[at])-value(right))/unit)
+		right := number.From[T](x)
+		q.f = append(q.f, (number.Float64(got[at])-number.Float64(right))/unit)
 		step, distance := 0.0, math.Inf(1)
 		if unitOf[T]() > 0 {
 			for _, other := range []T{next(right, -1), next(right, 1)} {
-				tie := (value(right) + value(other)) / 2
+				tie := (number.Float64(right) + number.Float64(other)) / 2
 				if d := math.Abs(tie-float64(x)) - 0x1p-24*math.Abs(float64(x)) - 0x1p-24*shared; max(d, 0)/sigma < distance {
-					step, distance = (value(other)-value(right))/unit, max(d, 0)/sigma
+					step, distance = (number.Float64(other)-number.Float64(right))/unit, max(d, 0)/sigma
 				}
 			}
 		}
@@ -186,14 +187,14 @@ func (q *naive[T]) crossed(change []float64) float64 {
 		if q.sigma[at] == 0 {
 			continue
 		}
-		by, right := change[at]*q.unit[at], narrowed[T](float32(q.exact[at]))
+		by, right := change[at]*q.unit[at], number.From[T](float32(q.exact[at]))
 		slack := 0x1p-24*math.Abs(q.exact[at]) + q.shared[at]*q.unit[at]
 		for _, way := range []float64{1, -1} { // as it changes, and the other way
 			side := int(sign(by * way))
 			if side == 0 {
 				continue
 			}
-			tie := math.Abs((value(right)+value(next(right, side)))/2 - q.exact[at])
+			tie := math.Abs((number.Float64(right)+number.Float64(next(right, side)))/2 - q.exact[at])
 			if tie <= slack || tie > math.Abs(by) {
 				continue
 			}
@@ -242,9 +243,9 @@ func (q *naive[T]) biases(elements []int) []float64 {
 
 // outside is how far what was got is from what the exact result could be rounded to.
 func (q *naive[T]) outside(at int) float64 {
-	lo, hi := value(q.got[at]), value(q.got[at])
+	lo, hi := number.Float64(q.got[at]), number.Float64(q.got[at])
 	if unitOf[T]() > 0 {
-		lo, hi = (lo+value(next(q.got[at], -1)))/2, (hi+value(next(q.got[at], 1)))/2
+		lo, hi = (lo+number.Float64(next(q.got[at], -1)))/2, (hi+number.Float64(next(q.got[at], 1)))/2
 	}
 	return max(lo-q.exact[at], q.exact[at]-hi, 0)
 }
@@ -341,7 +342,7 @@ func testStatistics[T gemm.Output](t *testing.T) {
 				o.Bias[j] = float32(r.NormFloat64())
 			}
 			for at := range old {
-				old[at] = narrowed[T](float32(r.NormFloat64()))
+				old[at] = number.From[T](float32(r.NormFloat64()))
 			}
 		}
 		p, err := newPopulation(t.Context(), old, a, b, &o)
@@ -369,7 +370,7 @@ func testStatistics[T gemm.Output](t *testing.T) {
 					off += 30 * p.sigma[at] * sign(q3(a, at/18))
 				}
 			}
-			got[at] = narrowed[T](p.exact[at] + float32(off))
+			got[at] = number.From[T](p.exact[at] + float32(off))
 		}
 		s, err := newScores(t.Context(), p, got, &o)
 		require.NoError(t, err)
@@ -426,13 +427,13 @@ func TestCell(t *testing.T) {
 func testCell[T gemm.Output](t *testing.T) {
 	r := rand.New(rand.NewPCG(12, 0))
 	for range 20000 {
-		x := narrowed[T](float32(math.Ldexp(r.NormFloat64(), r.IntN(40)-25)))
+		x := number.From[T](float32(math.Ldexp(r.NormFloat64(), r.IntN(40)-25)))
 		lo, hi := cell(x)
-		require.Equal(t, value(x), value(narrowed[T](math.Nextafter32(float32(lo), float32(math.Inf(1))))))
-		require.Equal(t, value(x), value(narrowed[T](math.Nextafter32(float32(hi), float32(math.Inf(-1))))))
-		require.Less(t, value(narrowed[T](math.Nextafter32(float32(lo), float32(math.Inf(-1))))), value(x))
-		require.Greater(t, value(narrowed[T](math.Nextafter32(float32(hi), float32(math.Inf(1))))), value(x))
-		require.Less(t, value(next(x, -1)), value(x))
-		require.Greater(t, value(next(x, 1)), value(x))
+		require.Equal(t, number.Float64(x), number.Float64(number.From[T](math.Nextafter32(float32(lo), float32(math.Inf(1))))))
+		require.Equal(t, number.Float64(x), number.Float64(number.From[T](math.Nextafter32(float32(hi), float32(math.Inf(-1))))))
+		require.Less(t, number.Float64(number.From[T](math.Nextafter32(float32(lo), float32(math.Inf(-1))))), number.Float64(x))
+		require.Greater(t, number.Float64(number.From[T](math.Nextafter32(float32(hi), float32(math.Inf(1))))), number.Float64(x))
+		require.Less(t, number.Float64(next(x, -1)), number.Float64(x))
+		require.Greater(t, number.Float64(next(x, 1)), number.Float64(x))
 	}
 }

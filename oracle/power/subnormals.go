@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/octavo-fp8/octavo/internal/meter"
+	"github.com/octavo-fp8/octavo/internal/number"
 	"github.com/octavo-fp8/octavo/tensor"
 )
 
@@ -24,7 +25,7 @@ func smalls(t *tensor.Tensor) [][]small {
 	for i := range rows {
 		for k, c := range t.Row(i) {
 			if v := float64(t.Format.Float32(c)); v != 0 && math.Abs(v) < float64(t.Format.MinNormal()) {
-				if scaled := v * scaleOf(t, i, k); finite(scaled) {
+				if scaled := v * scaleOf(t, i, k); number.IsFinite(scaled) {
 					all[i] = append(all[i], small{k, scaled})
 				}
 			}
@@ -51,7 +52,7 @@ func (p *population) flushes(ctx context.Context) (changes [3][]float64, err err
 	}
 	at := func(t *tensor.Tensor, i, k int) float64 {
 		v := float64(t.Format.Float32(t.Row(i)[k])) * scaleOf(t, i, k)
-		if !finite(v) {
+		if !number.IsFinite(v) {
 			return 0
 		}
 		return v

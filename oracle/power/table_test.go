@@ -12,6 +12,7 @@ import (
 
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/gemm"
+	"github.com/octavo-fp8/octavo/internal/number"
 	"github.com/octavo-fp8/octavo/internal/testutil"
 	"github.com/octavo-fp8/octavo/oracle"
 	"github.com/octavo-fp8/octavo/tensor"
@@ -78,7 +79,7 @@ func (h *bench[T]) take(s *seen, name string, c []T) {
 	}
 	s.changed++
 	for i, x := range c {
-		if d := value(x) - float64(h.population.exact[i]); max(d, -d) > h.bound[i] {
+		if d := number.Float64(x) - float64(h.population.exact[i]); max(d, -d) > h.bound[i] {
 			s.outside++
 			break
 		}

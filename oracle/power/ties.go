@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/octavo-fp8/octavo/gemm"
+	"github.com/octavo-fp8/octavo/internal/number"
 )
 
 // ties are the elements of a narrow result whose exact results are so near a tie that a
@@ -28,8 +29,8 @@ func newTies[T gemm.Output](p *population, lambda float64) *ties {
 	var near []int
 	distances := make([]float64, len(p.exact))
 	for i, x := range p.exact {
-		right := narrowed[T](x)
-		if unitOf[T]() == 0 || p.sigma[i] == 0 || !finite(value(right)) {
+		right := number.From[T](x)
+		if unitOf[T]() == 0 || p.sigma[i] == 0 || !number.IsFinite(number.Float64(right)) {
 			continue
 		}
 		lo, hi := cell(right)
@@ -38,11 +39,11 @@ func newTies[T gemm.Output](p *population, lambda float64) *ties {
 		if t.above[i] < distance {
 			distance, side = t.above[i], 1
 		}
-		other := value(next(right, side))
-		if !finite(other) {
+		other := number.Float64(next(right, side))
+		if !number.IsFinite(other) {
 			continue
 		}
-		t.step[i] = (other - value(right)) / p.spread[i]
+		t.step[i] = (other - number.Float64(right)) / p.spread[i]
 		distances[i] = max(distance-p.slack(i), 0) / p.sigma[i]
 		if distances[i] <= lambda {
 			near = append(near, i)

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/octavo-fp8/octavo/checkpoint"
+	"github.com/octavo-fp8/octavo/internal/jsonfloat"
 )
 
 func TestModule(t *testing.T) {
@@ -43,7 +44,7 @@ func TestShortest(t *testing.T) {
 func lossOf(name string, sqnr float64) checkpoint.WeightLoss {
 	return checkpoint.WeightLoss{
 		Name: name, From: "BF16", To: "fp8-block", Elements: 100, Shape: []int{10, 10},
-		SQNR: checkpoint.Number(sqnr), Largest: 0.25, Where: []int{3, 4}, Saturated: 1, Flushed: 2,
+		SQNR: jsonfloat.Number(sqnr), Largest: 0.25, Where: []int{3, 4}, Saturated: 1, Flushed: 2,
 	}
 }
 
@@ -63,7 +64,7 @@ func TestCharts(t *testing.T) {
 		lossOf("model.layers.0.self_attn.q_proj.weight", 31),
 		lossOf("model.layers.1.self_attn.q_proj.weight", math.NaN()),
 		lossOf("lm_head.weight", 25),
-		{Name: "model.norm.weight", Exact: true, Copied: true, SQNR: checkpoint.Number(math.Inf(1))},
+		{Name: "model.norm.weight", Exact: true, Copied: true, SQNR: jsonfloat.Number(math.Inf(1))},
 	}}
 	d := pageData{c, kindsOf(losers(c))}
 	kinds := d.KindChart()
@@ -138,7 +139,7 @@ func TestText(t *testing.T) {
 // TestSentences: what certificates say is not said where it does not hold, neither in text nor on
 // the page.
 func TestSentences(t *testing.T) {
-	exact := checkpoint.WeightLoss{Name: "w", From: "F32", To: "F32", Exact: true, Copied: true, Elements: 4, Shape: []int{2, 2}, SQNR: checkpoint.Number(math.Inf(1))}
+	exact := checkpoint.WeightLoss{Name: "w", From: "F32", To: "F32", Exact: true, Copied: true, Elements: 4, Shape: []int{2, 2}, SQNR: jsonfloat.Number(math.Inf(1))}
 	holds, breaks := exact, lossOf("v", 30)
 	holds.Claim = &checkpoint.ProofSummary{Holds: true, Blocks: 1, Reach: 15, Limit: 17}
 	breaks.Claim = &checkpoint.ProofSummary{Blocks: 1, Block: []int{0, 1, 2}, Why: "a scale is NaN"}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/octavo-fp8/octavo/internal/jsonfloat"
 	"github.com/octavo-fp8/octavo/nn/evaluate"
 )
 
@@ -63,10 +64,10 @@ func changeText(d evaluate.Mean) string {
 func klText(m evaluate.Mean) string { return plusMinus(float64(m.Mean), float64(m.Error), "%.3g") }
 
 // sameText writes the share of targets whose most likely token stayed.
-func sameText(share evaluate.Number) string { return fmt.Sprintf("%.2f%%", 100*float64(share)) }
+func sameText(share jsonfloat.Number) string { return fmt.Sprintf("%.2f%%", 100*float64(share)) }
 
 // perplexityText writes a perplexity.
-func perplexityText(x evaluate.Number) string { return fmt.Sprintf("%.5g", float64(x)) }
+func perplexityText(x jsonfloat.Number) string { return fmt.Sprintf("%.5g", float64(x)) }
 
 // Summary says what was evaluated.
 func (r *Report) Summary() string {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/octavo-fp8/octavo/internal/jsonfloat"
 	"github.com/octavo-fp8/octavo/nn/evaluate"
 )
 
@@ -15,7 +16,7 @@ import (
 func TestSentences(t *testing.T) {
 	text := func(change func(r *Report)) string {
 		r := &Report{Model: "m", Text: "book", Available: 100, Report: &evaluate.Report{Tokens: 100, Targets: 99, Windows: 2, Context: 64, Stride: 64,
-			Loss: evaluate.Mean{Mean: 1, Error: 0.1}, Perplexity: evaluate.Number(math.E),
+			Loss: evaluate.Mean{Mean: 1, Error: 0.1}, Perplexity: jsonfloat.Number(math.E),
 			Results: []evaluate.Result{{Recipe: "mxfp8", Mode: evaluate.Both, Perplexity: 3, SameTop: 0.5}}}}
 		change(r)
 		var b bytes.Buffer
@@ -24,7 +25,7 @@ func TestSentences(t *testing.T) {
 	}
 	texts := map[string]string{
 		"whole": text(func(*Report) {}),
-		"one":   text(func(r *Report) { r.Windows, r.Loss.Error = 1, evaluate.Number(math.NaN()) }),
+		"one":   text(func(r *Report) { r.Windows, r.Loss.Error = 1, jsonfloat.Number(math.NaN()) }),
 		"some":  text(func(r *Report) { r.Available = 500 }),
 		"nan":   text(func(r *Report) { r.Results[0].NonFinite = 3 }),
 		"steps": text(func(r *Report) { r.Stride = 32 }),
