@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	_ "embed"
 	"errors"
 	"fmt"
 	"math"
@@ -20,11 +19,6 @@ import (
 	"github.com/octavo-fp8/octavo/progress"
 )
 
-// verifyAttentionHelp is what --help says, and examples.
-//
-//go:embed help/verify-attention.txt
-var verifyAttentionHelp string
-
 // verifyAttentionFlags are the flags of verify attention.
 type verifyAttentionFlags struct {
 	verdictFlags
@@ -38,12 +32,11 @@ type verifyAttentionFlags struct {
 
 func newVerifyAttentionCommand() *cobra.Command {
 	var v verifyAttentionFlags
-	long, examples, _ := strings.Cut(strings.TrimSuffix(verifyAttentionHelp, "\n"), "\n\nExamples:\n")
 	cmd := &cobra.Command{
 		Use:     "attention [IN.safetensors] | --inject FAULT",
 		Short:   "Say whether a flash attention kernel is right, and why not",
-		Long:    long,
-		Example: examples,
+		Long:    helpOf("verify-attention"),
+		Example: examplesOf("verify-attention"),
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 1 {
 				return fmt.Errorf("want one file at most, there are %d arguments", len(args))

@@ -24,14 +24,6 @@ func randoms(stream uint64, n int) []float32 {
 	return x
 }
 
-// operandsOf returns one for each rank.
-func operandsOf(stream uint64, ranks, n int) (all [][]float32) {
-	for r := range ranks {
-		all = append(all, randoms(stream+uint64(r)<<32, n))
-	}
-	return all
-}
-
 func toBF16(x float32) float32 { return fp8.BFloat16FromFloat32(x).Float32() }
 
 // bitsOf returns the bits of values, which tell -0 and NaN apart.
