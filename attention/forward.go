@@ -12,8 +12,8 @@ import (
 // the canonical order that this package's description has. out must not overlap operands.
 //
 // It returns an error, and writes nothing, if [Problem.Check] does, if the scales of Q and K
-// or of V cannot be applied ([gemm.ErrBlocks], [gemm.ErrOperands], [ErrScales]), or if the
-// options are none, or if a result is not of the right length ([ErrShape]). If ctx ends
+// or of V cannot be applied ([gemm.ErrBlocks], [gemm.ErrOperands], [ErrScales]), if an option
+// is out of range, or if a result is not of the right length ([ErrShape]). If ctx ends
 // meanwhile it returns an error that wraps its cause, and results are unspecified. Safe for concurrent
 // use on distinct results; once warm it allocates nothing.
 func Forward[T Output](ctx context.Context, out []T, p *Problem, o Options) error {

@@ -87,8 +87,8 @@ func (r *run) compute(ctx context.Context, o Options) error {
 	return nil
 }
 
-// areaWork is how many multiplications an area has at least that is smaller than blocking
-// wants it: 5 to 20 microseconds, for which a worker is worth starting. That is not measured.
+// areaWork is the least number of multiplications of an area that is cut smaller than its
+// blocking says: an estimated 5 to 20 microseconds of work, which is not measured.
 const areaWork = 1 << 20
 
 // cut cuts the result into areas for so many workers, who have that many parts to compute,

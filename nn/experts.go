@@ -60,9 +60,9 @@ func (c ExpertsConfig) check(prefix string) error {
 // Rows are sorted by expert, and in FP8 each of the three projections of all experts is one
 // grouped product, in the forward pass and for both gradients. Results are those of each
 // expert as an MLP on its rows, to the bit, and so are histories, what a Reporter hears and
-// what taps see: operands have the expert's name, so that a
-// "experts.3.gate_proj.input" has of the forward product Dim elements for each token of
-// expert 3. A token adds its results in the order of the experts, shared ones last.
+// what taps see: operands have the expert's name, so
+// "experts.3.gate_proj.input" counts Dim elements per token of expert 3 in the forward
+// product. A token adds its results in the order of the experts, shared ones last.
 type Experts struct {
 	Router         *Router
 	Gate, Up, Down []*Linear // of each expert; others may take their places, all of a kind alike

@@ -72,13 +72,11 @@ type Stage struct {
 	InFlight   int    `json:"inFlight"`   // chunks of micro-batches that are kept at most
 	At         string `json:"at"`         // where it needs most
 
-	// With library octavo: Microbatch by class, of an [nn.Policy] and beside, what of the
-	// workspace layers share because they do not keep it, and the operations of a
-	// micro-batch on the rank that are computed again, beside those of a step without.
-	Classes    []ClassBytes `json:"classes,omitempty"`
-	Turns      int64        `json:"turns,omitempty"`
-	Again      int64        `json:"again,omitempty"`
-	Operations int64        `json:"operations,omitempty"`
+	// With library octavo only.
+	Classes    []ClassBytes `json:"classes,omitempty"`    // Microbatch by class of an [nn.Policy], and what has none
+	Turns      int64        `json:"turns,omitempty"`      // of Workspace, what layers share in turns
+	Again      int64        `json:"again,omitempty"`      // operations of a micro-batch that are computed again
+	Operations int64        `json:"operations,omitempty"` // those of a micro-batch without recomputation
 }
 
 // Total is the sum of all kinds.

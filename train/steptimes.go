@@ -96,9 +96,7 @@ func (w StepWatch) Slow(times [][]float64) ([]SlowRank, error) {
 			slow = append(slow, SlowRank{r, math.Exp(centers[r]), score, len(x)})
 		}
 	}
-	slices.SortStableFunc(slow, func(a, b SlowRank) int {
-		return int(math.Copysign(1, b.Ratio-a.Ratio))
-	})
+	slices.SortStableFunc(slow, func(a, b SlowRank) int { return cmp.Compare(b.Ratio, a.Ratio) })
 	return slow, nil
 }
 

@@ -56,6 +56,7 @@ type watchPast struct {
 	row    int   // steps in a row in which it was too much
 	first  int64 // of them
 	last   int64
+	raised bool // the alarm, in step last
 }
 
 // Event implements [telemetry.Sink]. The error is always nil.
@@ -163,6 +164,8 @@ func (w *Watch) pastOf(of watched) *watchPast {
 func (w *Watch) count(of watched, step int64, tooMuch bool, a Alarm) {
 	p := w.pastOf(of)
 	switch {
+	case p.raised && p.last == step:
+		return
 	case !tooMuch && p.row > 0 && p.last == step: // another value of the step was
 		return
 	case !tooMuch:
@@ -174,12 +177,12 @@ func (w *Watch) count(of watched, step int64, tooMuch bool, a Alarm) {
 		}
 		p.row++
 	}
-	p.last = step
+	p.last, p.raised = step, false
 	if p.row < cmp.Or(w.Rules[of.rule].Steps, 1) {
 		return
 	}
 	a.Rule, a.First, a.Step = of.rule, p.first, step
-	p.row = 0
+	p.row, p.raised = 0, true
 	w.raised = append(w.raised, a)
 }
 

@@ -65,6 +65,23 @@ func TestWatchStepsInARow(t *testing.T) {
 	require.Equal(t, [][2]int64{{30, 32}, {33, 35}}, at)
 }
 
+// TestWatchOnceAStep: of several values of one step one counts.
+func TestWatchOnceAStep(t *testing.T) {
+	w := Watch{Rules: []Rule{{Series: SeriesGradientNorm, Action: ActionRewind}}}
+	for i := range int64(30) {
+		w.Observe(SeriesGradientNorm, i, noise(int(i)))
+	}
+	require.Empty(t, w.Alarms())
+	for _, step := range []int64{30, 30, 31} {
+		w.Observe(SeriesGradientNorm, step, 50)
+	}
+	var steps []int64
+	for _, a := range w.Alarms() {
+		steps = append(steps, a.Step)
+	}
+	require.Equal(t, []int64{30, 31}, steps)
+}
+
 // TestWatchOperands: each operand has a past of its own, names and operations select, and
 // what is lost as a rule is no alarm.
 func TestWatchOperands(t *testing.T) {

@@ -10,8 +10,8 @@ import (
 
 // packages are those whose errors begin with their name, which says nothing to a user.
 var packages = []string{
-	"attention", "audit", "checkpoint", "evaluate", "fault", "flash", "fp8", "gemm", "generate", "hf", "judge", "lint", "nn", "operands", "optim", "oracle", "identify", "plan", "progress", "safetensors", "scaling", "swiglu", "telemetry", "tensor", "train", "twin", "world",
-	"arrays", "inspect", "multiply", "npy", "quantize", "serve", "vectors",
+	"attention", "audit", "checkpoint", "collective", "evaluate", "fault", "flash", "fp8", "gemm", "generate", "hf", "judge", "lint", "nn", "operands", "optim", "oracle", "identify", "layers", "plan", "power", "progress", "safetensors", "scaling", "swiglu", "telemetry", "tensor", "train", "twin",
+	"arrays", "demo", "inspect", "multiply", "npy", "quantize", "serve", "vectors",
 }
 
 // message returns what an error says without the names of packages that it and the errors

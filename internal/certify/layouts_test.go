@@ -79,7 +79,7 @@ func TestParseLayout(t *testing.T) {
 	for text, says := range map[string]string{
 		"weight":             `unknown wire ""`,
 		"bits=bf16":          `"bits=bf16": want EXCHANGE=FORM`,
-		"gradient=bf16,loss": `"loss": world: unknown wire`,
+		"gradient=bf16,loss": `"loss": collective: unknown wire`,
 	} {
 		_, err := ParseSends(text)
 		require.ErrorContains(t, err, says)

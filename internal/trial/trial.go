@@ -56,8 +56,9 @@ func (r *Run) Step(ctx context.Context, tokens, targets []int32, batch, seq int,
 }
 
 // StepOrSkip is Step but for a gradient that is not finite, which it takes for a step
-// to be skipped and not for an error, as [optim.AdamW.StepOrSkip] does. The recorder
-// is the one that listens to the model, or nil.
+// to be skipped and not for an error, as [optim.AdamW.StepOrSkip] does. Skip is nil both for
+// a step that was taken and for one that Hold held. The recorder is the one that listens to
+// the model, or nil.
 func (r *Run) StepOrSkip(ctx context.Context, tokens, targets []int32, batch, seq int, rate float64, recorder *telemetry.Recorder) (f Figures, skip *optim.Skip, err error) {
 	defer r.count(time.Now())
 	if f.Loss, err = r.gradients(ctx, tokens, targets, batch, seq); err != nil {

@@ -33,11 +33,10 @@ type Options struct {
 // a, of shape [M, K], and b, of [N, K]; old is the C to which the product was added, or
 // nil where it was added to none. Nothing is kept of them.
 //
-// It returns an error if gemm or the oracle would for these operands, if C has not what
-// the sample names ([ErrSample]), and when ctx ends; a result that is wrong is no error
-// but a verdict. It returns an error, too, if got, old or the
-// bias is not of the right length ([gemm.ErrOperands]). The
-// verdict does not depend on Workers. Safe for concurrent use.
+// Errors are operands that gemm or the oracle refuses, a got, old or bias of a wrong length
+// ([gemm.ErrOperands]), a sample that lies outside of C ([ErrSample]), and the end of ctx. A
+// result that is wrong is no error but a verdict, which does not depend on Workers. Safe for
+// concurrent use.
 func Check[T gemm.Output](ctx context.Context, got, old []T, a, b *tensor.Tensor, claim Claim, o Options) (*Verdict, error) {
 	j, err := newJob(a, b, claim, o)
 	if err != nil {

@@ -47,9 +47,9 @@ func (r *Rank) AllReduceSlices(s Slices, dst []float32, terms [][]float32) error
 	return r.reduce(&s, len(dst), terms, false, func(_, lo, hi int, p *parcel) { p.decode(dst[lo:hi]) })
 }
 
-// ReduceScatterSlices writes what the rank's slices have of the sum of the terms of all
-// slices, as Cuts or [Slices.Tokens] says, to dst: what [Rank.AllReduceSlices] is, cut. What
-// each slice has is a message of its own.
+// ReduceScatterSlices writes this rank's share of what [Rank.AllReduceSlices] would write to
+// dst: the parts of its slices, as Cuts or [Slices.Tokens] says. Each slice's part is a
+// message of its own.
 func (r *Rank) ReduceScatterSlices(s Slices, dst []float32, terms [][]float32) error {
 	if len(terms) == 0 {
 		return inputError("%q: rank %d has none of %d slices", s.Name, r.id, s.Count)
@@ -257,8 +257,8 @@ func (r *Rank) fetch(p *partReduction, about Subject, host []int, step addition,
 	return slot{}, nil
 }
 
-// deliver takes part in deliveries of parts, of which the rank has some, all in the end
-// that it is sent. Parts of size 0 are not sent.
+// deliver sends the parts in has that other ranks need, and receives into has those that
+// are sent to this one. Parts of size 0 are not sent.
 func (r *Rank) deliver(what, name string, list []delivery, size func(part int) int, has []*parcel) error {
 	for _, d := range list {
 		n := size(d.part)

@@ -11,23 +11,23 @@ import (
 // tensor or the option, and the value.
 var (
 	// ErrInput is an argument or an option that is out of range.
-	ErrInput = errors.New("world: input")
+	ErrInput = errors.New("collective: input")
 
 	// ErrMismatch is ranks that do not do the same: one is in another collective than
 	// the rank that it hears from, or has returned.
-	ErrMismatch = errors.New("world: ranks do not do the same")
+	ErrMismatch = errors.New("collective: ranks do not do the same")
 )
 
 func inputError(format string, args ...any) error {
-	return sentinel.Errorf(ErrInput, "world: "+format, args...)
+	return sentinel.Errorf(ErrInput, "collective: "+format, args...)
 }
 
 func reducerError(format string, args ...any) error {
-	return sentinel.Errorf(ErrInput, "train: "+format, args...)
+	return sentinel.Errorf(ErrInput, "collective: "+format, args...)
 }
 
 func mismatch(format string, args ...any) error {
-	return sentinel.Errorf(ErrMismatch, "world: "+format, args...)
+	return sentinel.Errorf(ErrMismatch, "collective: "+format, args...)
 }
 
 // isEnd reports whether an error is that of a context that has ended.

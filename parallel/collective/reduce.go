@@ -107,10 +107,10 @@ type Reduction struct {
 }
 
 const (
-	noShards      = "train: Reducer.Mean of no gradients"
-	unequalShards = "train: Reducer.Mean of slices that are not equally long"
-	badReducer    = "train: Reducer.Mean with an option out of range, as Check says"
-	badTensor     = "train: Reducer.Mean of a tensor with a negative number"
+	noShards      = "collective: Reducer.Mean of no gradients"
+	unequalShards = "collective: Reducer.Mean of slices that are not equally long"
+	badReducer    = "collective: Reducer.Mean with an option out of range, as Check says"
+	badTensor     = "collective: Reducer.Mean of a tensor with a negative number"
 )
 
 // Mean writes the mean of shards, one for each worker, to dst, which may be one of

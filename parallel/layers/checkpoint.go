@@ -80,7 +80,7 @@ func restoreRanks(
 }
 
 func restoreError(format string, args ...any) error {
-	return sentinel.Errorf(train.ErrMismatch, "world: restoring a checkpoint: "+format, args...)
+	return sentinel.Errorf(train.ErrMismatch, "layers: restoring a checkpoint: "+format, args...)
 }
 
 // scalesOf returns the names of all that a state has.

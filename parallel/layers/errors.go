@@ -6,5 +6,5 @@ import (
 )
 
 func inputError(format string, args ...any) error {
-	return sentinel.Errorf(collective.ErrInput, "world: "+format, args...)
+	return sentinel.Errorf(collective.ErrInput, "layers: "+format, args...)
 }

@@ -46,7 +46,7 @@ func ExampleNewLlama() {
 	// 8 ranks
 	// 1 ranks
 	// true true
-	// world: Layout.Slices is 4: it must divide Config.KVHeads = 2
+	// layers: Layout.Slices is 4: it must divide Config.KVHeads = 2
 }
 
 // Four ranks write a checkpoint while they go on, and two read it.

@@ -117,7 +117,7 @@ func TestExperts(t *testing.T) {
 func TestExpertsRefusals(t *testing.T) {
 	e := Experts{Count: 4, Dispatch: collective.Exchange{Cols: 2}, Combine: collective.Exchange{Cols: 2}}
 	_, _, err := e.Forward(t.Context(), [][]float32{{1, 2}}, []Routes{{1, []int{4}, []float32{1}}}, nil)
-	require.EqualError(t, err, "rank 0: world: rank 0: token 0 goes to expert 4: there are 4")
+	require.EqualError(t, err, "rank 0: layers: rank 0: token 0 goes to expert 4: there are 4")
 	e.Combine.Cols = 3
 	require.ErrorIs(t, e.Check(), collective.ErrInput)
 }

@@ -408,7 +408,7 @@ func TestLayoutRefusals(t *testing.T) {
 		whole, err := nn.NewLlama(test.cfg, 5)
 		require.NoError(t, err)
 		_, err = NewLlama(whole, test.layout, nil)
-		require.EqualError(t, err, "world: "+test.want)
+		require.EqualError(t, err, "layers: "+test.want)
 		require.ErrorIs(t, err, collective.ErrInput)
 	}
 	whole, err := nn.NewLlama(denseModel(), 5)
@@ -416,6 +416,6 @@ func TestLayoutRefusals(t *testing.T) {
 	m, err := NewLlama(whole, Layout{Data: 2, Micro: 2}, nil)
 	require.NoError(t, err)
 	_, _, err = m.Gradients(t.Context(), nil, nil, 6, 6)
-	require.EqualError(t, err, "world: a batch of 6 sequences: it must be a multiple of Shards·Micro = 2·2")
-	require.EqualError(t, m.Move(t.Context(), 1), "world: Move without Gradients before it, or without optimizers")
+	require.EqualError(t, err, "layers: a batch of 6 sequences: it must be a multiple of Shards·Micro = 2·2")
+	require.EqualError(t, m.Move(t.Context(), 1), "layers: Move without Gradients before it, or without optimizers")
 }

@@ -181,20 +181,20 @@ func TestLlamaCheckpointErrors(t *testing.T) {
 	one := new(train.Snapshot)
 	l := Layout{Slices: 2}
 	m := newLlama(t, delayedModel(false), l, 5, adamW)
-	require.EqualError(t, m.Take(train.Position{}), "world: Take is given 0 snapshots: there are 1 ranks")
-	require.EqualError(t, m.Take(train.Position{}, nil), "world: Take: the snapshot of rank 0 is nil")
+	require.EqualError(t, m.Take(train.Position{}), "layers: Take is given 0 snapshots: there are 1 ranks")
+	require.EqualError(t, m.Take(train.Position{}, nil), "layers: Take: the snapshot of rank 0 is nil")
 	tokens, targets := batchOf(0, 4)
 	_, _, err := m.Gradients(t.Context(), tokens, targets, 8, 6)
 	require.NoError(t, err)
 	require.EqualError(t, m.Take(train.Position{}, one),
-		"world: Take between Gradients and Move: a checkpoint has no gradients")
+		"layers: Take between Gradients and Move: a checkpoint has no gradients")
 	require.NoError(t, m.Move(t.Context(), 0.1))
 	late := l
 	late.Exchanges = map[string]collective.Exchange{shardGradients: {Wire: wire(t, "e4m3-tensor"), Amax: collective.AmaxLate}}
 	require.EqualError(t, newLlama(t, denseModel(), late, 5, adamW).Take(train.Position{}, one),
-		`world: Layout.Exchanges["gradient"].Amax is late: a checkpoint does not have the amaxes of the step before`)
+		`layers: Layout.Exchanges["gradient"].Amax is late: a checkpoint does not have the amaxes of the step before`)
 	require.EqualError(t, newLlama(t, denseModel(), l, 5, nil).Take(train.Position{}, one),
-		"world: Take without optimizers")
+		"layers: Take without optimizers")
 
 	root := t.TempDir()
 	require.NoError(t, m.Take(train.Position{Step: 1}, one))
@@ -205,7 +205,7 @@ func TestLlamaCheckpointErrors(t *testing.T) {
 	require.NoError(t, err)
 	defer c.Close()
 	require.EqualError(t, newLlama(t, denseModel(), l, 5, nil).Restore(t.Context(), c),
-		"world: Restore without optimizers")
+		"layers: Restore without optimizers")
 	saved := c.Scaling
 	for says, other := range map[string]*Llama{
 		"model.config.slices was 2 when it was saved and is 4": newLlama(t, delayedModel(false), Layout{Slices: 4}, 5, adamW),

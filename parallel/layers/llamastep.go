@@ -25,7 +25,7 @@ func (p *llamaPart) newGroups(r *collective.Rank) (g groups, err error) {
 	return g, nil
 }
 
-// of returns the rank of those that share shards of a parameter out.
+// of returns this rank in the group that the shards of a parameter are spread over.
 func (g *groups) of(q *partParam) *collective.Rank {
 	if q.expert {
 		return g.sameExperts

@@ -127,10 +127,10 @@ func TestVocabularyRefusals(t *testing.T) {
 	_, err := collective.Run(t.Context(), 1, func(r *collective.Rank) error {
 		e, err := newEmbedding(0, 1, "e.weight", 4, 2, collective.Slices{Count: 2}, nn.Options{})
 		require.NoError(t, err)
-		require.EqualError(t, e.Forward(r, make([]float32, 2), []int32{4}), "world: tokens[0] is 4: it must be from 0 to 3")
+		require.EqualError(t, e.Forward(r, make([]float32, 2), []int32{4}), "layers: tokens[0] is 4: it must be from 0 to 3")
 		c := crossEntropy{Slices: collective.Slices{Count: 1}, Vocab: 4}
 		_, err = c.Forward(r, [][]float32{make([]float32, 4)}, []int32{9})
-		require.EqualError(t, err, "world: targets[0] is 9: it must be from 0 to 3, or -100 for one that does not count")
+		require.EqualError(t, err, "layers: targets[0] is 9: it must be from 0 to 3, or -100 for one that does not count")
 		_, err = c.Forward(r, [][]float32{make([]float32, 3)}, []int32{1})
 		require.ErrorIs(t, err, collective.ErrInput)
 		return nil

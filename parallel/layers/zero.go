@@ -38,7 +38,7 @@ func (a *AmaxTiming) UnmarshalText(text []byte) error { return amaxTimings.Unmar
 
 // ZeroOptions say how [Zero] trains. The zero value is plain data parallelism in FP32.
 type ZeroOptions struct {
-	// stage is that of ZeRO (Rajbhandari et al., arXiv 1910.02054):
+	// Stage is that of ZeRO (Rajbhandari et al., arXiv 1910.02054):
 	//
 	//	0  all ranks have everything: gradients are all-reduced, and each moves all weights
 	//	1  moments and FP32 weights are sharded: gradients are all-reduced, each rank
@@ -129,6 +129,9 @@ func NewZero[M train.Model](model M, ranks int, replica func() (M, error), optim
 	}
 	if optimizer == nil {
 		return nil, inputError("NewZero without a function that makes optimizers")
+	}
+	if ranks > 1 && replica == nil {
+		return nil, inputError("NewZero: %d ranks without a function that makes replicas", ranks)
 	}
 	models := []M{model}
 	if _, err := train.NewDataParallel(model, ranks, func() (M, error) { // for its checks
@@ -263,7 +266,7 @@ func (z *Zero[M]) leaveOut(absent []int) (present int, err error) {
 
 // skipped is the error of a norm that is not finite.
 func skipped(norm float64) error {
-	return sentinel.Errorf(optim.ErrNonFinite, "world: the gradient norm is %v: no rank has moved a weight", norm)
+	return sentinel.Errorf(optim.ErrNonFinite, "layers: the gradient norm is %v: no rank has moved a weight", norm)
 }
 
 // Gather gives all replicas the weights that the next step computes with, such as for an
@@ -344,7 +347,7 @@ func addNothing(params []*nn.Param) {
 	}
 }
 
-// release makes every use of weights that a rank does not have seen.
+// release sets weights that a rank gives up to NaN, so that any use of them shows.
 func release(params []*nn.Param) {
 	for _, p := range params {
 		for i := range p.Value {

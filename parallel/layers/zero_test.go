@@ -213,6 +213,8 @@ func TestZeroAmax(t *testing.T) {
 func TestZeroErrors(t *testing.T) {
 	m, err := nn.NewLlama(tiny(), 5)
 	require.NoError(t, err)
+	_, err = NewZero(m, 2, nil, adamW, ZeroOptions{})
+	require.ErrorIs(t, err, collective.ErrInput)
 	z, err := NewZero(m, 3, m.Replica, adamW, ZeroOptions{Stage: 2})
 	require.NoError(t, err)
 	broken := errors.New("broken")

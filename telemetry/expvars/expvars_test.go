@@ -20,19 +20,19 @@ import (
 // page registered with http.DefaultServeMux, and links no server unless for Prometheus.
 func TestNothingElseServesHTTP(t *testing.T) {
 	const library = "github.com/octavo-fp8/octavo/"
-	list, err := exec.Command("go", "list", "-f", `{{.ImportPath}} {{join .Deps " "}}`, library+"...").CombinedOutput()
+	list, err := exec.Command("go", "list", "-f", `{{.Module.Path}}/ {{.ImportPath}} {{join .Deps " "}}`, library+"...").CombinedOutput()
 	require.NoError(t, err, "%s", list)
 	serving := map[string][]string{}
 	packages := 0
 	for line := range strings.Lines(string(list)) {
 		fields := strings.Fields(line)
-		name := strings.TrimPrefix(fields[0], library)
-		if strings.HasPrefix(name, "cmd/") || strings.HasPrefix(name, "bench") {
+		if fields[0] != library { // the modules beside it serve pages and drive browsers
 			continue
 		}
+		name := strings.TrimPrefix(fields[1], library)
 		packages++
 		for _, dependency := range []string{"net/http", "expvar"} {
-			if slices.Contains(fields[1:], dependency) {
+			if slices.Contains(fields[2:], dependency) {
 				serving[dependency] = append(serving[dependency], name)
 			}
 		}

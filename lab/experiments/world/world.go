@@ -155,7 +155,7 @@ func (s *study) bySeed(figure func(*sample) float64) []float64 {
 	return statistics.Each(s.samples, figure)
 }
 
-// wire returns the one of a name that package world knows.
+// wire returns the one of a name that [collective.ParseWire] knows.
 func wire(name string) collective.Wire {
 	w, err := collective.ParseWire(name)
 	if err != nil {

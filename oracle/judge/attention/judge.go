@@ -15,6 +15,7 @@ import (
 	"github.com/octavo-fp8/octavo/gemm"
 	"github.com/octavo-fp8/octavo/internal/sentinel"
 	"github.com/octavo-fp8/octavo/internal/verdict"
+	"github.com/octavo-fp8/octavo/oracle/explain"
 	"github.com/octavo-fp8/octavo/oracle/flash"
 	"github.com/octavo-fp8/octavo/progress"
 )
@@ -121,7 +122,7 @@ func newSequence[T gemm.Output](r Result[T], o Options) *sequence {
 	if o.Queries == 0 || o.Queries >= s.sizes.Queries {
 		return s
 	}
-	s.looked, s.part.Queries = evenly(s.sizes.Queries, o.Queries), o.Queries
+	s.looked, s.part.Queries = explain.Spread(s.sizes.Queries, o.Queries), o.Queries
 	s.got, s.rows.Rows = flash.Got{}, []int{}
 	for h := range s.sizes.Heads {
 		for _, i := range s.looked {
@@ -145,15 +146,6 @@ func widen[T gemm.Output](x T) float32 {
 	default:
 		return x.(float32)
 	}
-}
-
-// evenly returns some of n places at most, the first among them.
-func evenly(n, most int) []int {
-	some := make([]int, min(n, most))
-	for i := range some {
-		some[i] = i * n / len(some)
-	}
-	return some
 }
 
 // judge gives the verdict but for the outcome. Where the result is wrong and nothing explains it,
@@ -276,8 +268,8 @@ func (j *job) explain(ctx context.Context, v *Verdict, g guess) error {
 			wrong = append(wrong, h*s.sizes.Queries+i)
 		}
 	}
-	rows := evenly(s.sizes.Heads*s.sizes.Queries, mostGuessed)
-	for _, i := range evenly(len(wrong), mostGuessed) {
+	rows := explain.Spread(s.sizes.Heads*s.sizes.Queries, mostGuessed)
+	for _, i := range explain.Spread(len(wrong), mostGuessed) {
 		rows = append(rows, wrong[i])
 	}
 	slices.Sort(rows)
