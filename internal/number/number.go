@@ -58,7 +58,7 @@ func (f Format) Max() float64 {
 	case f == E4M3:
 		unused = 1
 	}
-	return math.Ldexp(float64(2<<f.Mantissa-1-unused), top-f.Mantissa)
+	return math.Ldexp(math.Ldexp(2, f.Mantissa)-1-float64(unused), top-f.Mantissa)
 }
 
 // Epsilon is the distance from 1 to the next larger number.

@@ -109,3 +109,10 @@ func TestTypes(t *testing.T) {
 	require.Equal(t, 1+0x1p-40, Float64(1+0x1p-40))
 	require.Equal(t, float32(1), Float32(1+0x1p-40))
 }
+
+// TestLargest compares with package math, also where an int has 32 bits.
+func TestLargest(t *testing.T) {
+	for f, want := range map[Format]float64{FP64: math.MaxFloat64, FP32: math.MaxFloat32, BF16: 0x1.FEp127, FP16: 65504, E5M2: 57344, E4M3: 448} {
+		require.Equal(t, want, f.Max(), "%v", f)
+	}
+}
