@@ -34,7 +34,7 @@ func TestBarsOfCommands(t *testing.T) {
 			require.NoError(t, p.Start())
 			defer p.Process.Kill()
 			t.Logf("%s, %d columns", name, columns)
-			wanted := "left "
+			wanted := "left"
 			if name == "encode" { // nobody knows the end
 				wanted = "B/s"
 			}
