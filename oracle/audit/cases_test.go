@@ -16,7 +16,7 @@ func TestCases(t *testing.T) {
 	for _, c := range Cases() {
 		t.Run(c.Name, func(t *testing.T) {
 			if testing.Short() && (c.Name == "vllm-48847" || c.Name == "rocm-libraries-11115") {
-				t.Skip("it takes seconds")
+				t.Skip("takes seconds: not with -short")
 			}
 			r, err := c.Run(t.Context(), Options{Alone: testing.Short()})
 			require.NoError(t, err)

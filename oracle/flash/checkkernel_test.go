@@ -87,7 +87,7 @@ func TestCheckKernelAccusesNoHonestKernel(t *testing.T) {
 
 func TestCheckKernelAccusesNoNamedKernel(t *testing.T) {
 	if testing.Short() {
-		t.Skip("seconds")
+		t.Skip("takes seconds: not with -short")
 	}
 	for _, k := range Kernels() {
 		a, err := CheckKernel(context.Background(), runs(k, Fault{}), k, CheckOptions{ValueDim: 16})

@@ -311,7 +311,7 @@ func TestModels(t *testing.T) {
 // TestDeepGEMM has scales by blocks, promotion within them and C in bfloat16.
 func TestDeepGEMM(t *testing.T) {
 	if testing.Short() {
-		t.Skip("seconds")
+		t.Skip("takes seconds: not with -short")
 	}
 	p := setup(t, Setup{K: 512, BlockA: tensor.Block{Rows: 1, Cols: 256}, BlockB: tensor.Block{Rows: 128, Cols: 256}})
 	k := oracle.Kernel{Model: oracle.HopperWGMMA(), Promote: 128, Scales: oracle.ProductThenFMA}

@@ -1,0 +1,247 @@
+package generate_test
+
+import (
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/octavo-fp8/octavo/attention"
+	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/nn"
+	"github.com/octavo-fp8/octavo/nn/generate"
+	"github.com/octavo-fp8/octavo/swiglu"
+	"github.com/octavo-fp8/octavo/tensor"
+)
+
+// definition returns the logits of all tokens: the layers of package nn, of which each token
+// sees the keys and values of those up to it as they are in a cache.
+func definition(t *testing.T, m *nn.Llama, tokens []int32, o generate.Options) []float32 {
+	t.Helper()
+	d := &defined{t: t, m: m, c: m.Config(), o: o}
+	if o.FP8 != nil {
+		r := nn.DefaultFP8()
+		r.Forward = *o.FP8
+		d.with.FP8 = &r
+	}
+	var stream []float32
+	for _, id := range tokens {
+		stream = append(stream, m.Params()[0].Value[int(id)*d.c.Dim:][:d.c.Dim]...)
+	}
+	add := func(x []float32) {
+		for i := range x {
+			stream[i] += x[i]
+		}
+	}
+	for layer, b := range m.Blocks() {
+		x := d.norm(b.AttentionNorm.Gain, stream, d.c.NormEps)
+		if b.MLA != nil {
+			add(d.linear(b.MLA.Output.Weight, d.mixed(d.latent(b.MLA, x, len(tokens)), layer), d.with))
+		} else {
+			add(d.linear(b.Attention.Output.Weight, d.mixed(d.heads(b.Attention, x, len(tokens)), layer), d.with))
+		}
+		x = d.norm(b.MLPNorm.Gain, stream, d.c.NormEps)
+		if b.Experts != nil {
+			add(d.experts(b.Experts, x, len(tokens)))
+			continue
+		}
+		g, u := d.linear(b.MLP.Gate.Weight, x, d.with), d.linear(b.MLP.Up.Weight, x, d.with)
+		swiglu.Forward(u, u, g, swiglu.Scales{})
+		add(d.linear(b.MLP.Down.Weight, u, d.with))
+	}
+	return d.linear(m.Param("lm_head.weight"), d.norm(m.Param("model.norm.weight"), stream, d.c.NormEps),
+		nn.Options{})
+}
+
+// defined is a model under options.
+type defined struct {
+	t    *testing.T
+	m    *nn.Llama
+	c    nn.Config
+	o    generate.Options
+	with nn.Options // of linear layers
+}
+
+func (d *defined) linear(w *nn.Param, x []float32, o nn.Options) []float32 {
+	l, err := nn.NewLinearOf(w.Name, w, o)
+	require.NoError(d.t, err)
+	rows := len(x) / w.Cols
+	y := make([]float32, rows*w.Rows)
+	require.NoError(d.t, l.Forward(d.t.Context(), y, x, rows))
+	return y
+}
+
+func (d *defined) norm(gain *nn.Param, x []float32, eps float64) []float32 {
+	n, err := nn.NewRMSNorm(gain.Name, gain.Cols, eps, nn.Options{})
+	require.NoError(d.t, err)
+	n.Gain = gain
+	y := make([]float32, len(x))
+	require.NoError(d.t, n.Forward(d.t.Context(), y, x))
+	return y
+}
+
+// rotate rotates the last elements of each head.
+func (d *defined) rotate(x []float32, heads, dim, rotated, rows int) {
+	rotary, err := nn.NewRotary(rotated, d.c.Context, d.c.RopeTheta)
+	require.NoError(d.t, err)
+	for row := range rows {
+		for h := range heads {
+			last := x[(row*heads+h)*dim:][dim-rotated : dim]
+			require.NoError(d.t, rotary.RotateFrom(last, 1, row, 1))
+		}
+	}
+}
+
+// attended is queries, keys and values of all tokens, and how large they are for each head.
+type attended struct {
+	q, k, v          []float32
+	keyDim, valueDim int
+}
+
+func (d *defined) heads(a *nn.Attention, x []float32, rows int) attended {
+	n := d.c.Dim / d.c.Heads
+	to := attended{
+		d.linear(a.Query.Weight, x, d.with), d.linear(a.Key.Weight, x, d.with),
+		d.linear(a.Value.Weight, x, d.with), n, n,
+	}
+	d.rotate(to.q, d.c.Heads, n, n, rows)
+	d.rotate(to.k, d.c.KVHeads, n, n, rows)
+	return to
+}
+
+func (d *defined) latent(a *nn.MLA, x []float32, rows int) attended {
+	c := d.c.MLA
+	to := attended{keyDim: c.NoPE + c.RoPE, valueDim: c.Value}
+	from := x
+	if a.QueryDown != nil {
+		from = d.norm(a.QueryNorm.Gain, d.linear(a.QueryDown.Weight, x, d.with), c.NormEps)
+	}
+	to.q = d.linear(a.Query.Weight, from, d.with)
+	down := d.linear(a.KVDown.Weight, x, d.with)
+	var raw, shared []float32
+	for row := range slices.Chunk(down, c.KVRank+c.RoPE) {
+		raw, shared = append(raw, row[:c.KVRank]...), append(shared, row[c.KVRank:]...)
+	}
+	up := d.linear(a.KV.Weight, d.norm(a.KVNorm.Gain, raw, c.NormEps), d.with)
+	for i := range rows * d.c.Heads {
+		of := up[i*(c.NoPE+c.Value):][:c.NoPE+c.Value]
+		to.k = append(append(to.k, of[:c.NoPE]...), shared[i/d.c.Heads*c.RoPE:][:c.RoPE]...)
+		to.v = append(to.v, of[c.NoPE:]...)
+	}
+	d.rotate(to.q, d.c.Heads, to.keyDim, c.RoPE, rows)
+	d.rotate(to.k, d.c.Heads, to.keyDim, c.RoPE, rows)
+	return to
+}
+
+// mixed returns what tokens see of each other.
+func (d *defined) mixed(a attended, layer int) (mixed []float32) {
+	keys := cached(d.c, d.o, a.k, d.o.KeyScales, layer, a.keyDim)
+	values := cached(d.c, d.o, a.v, d.o.ValueScales, layer, a.valueDim)
+	i := 0
+	for q := range slices.Chunk(a.q, d.c.Heads*a.keyDim) {
+		i++
+		mixed = append(mixed, sees(d.t, d.c, q, first(keys, i), first(values, i))...)
+	}
+	return mixed
+}
+
+func (d *defined) experts(of *nn.Experts, x []float32, rows int) []float32 {
+	var shared nn.Shared
+	o := d.with
+	o.Shared = &shared
+	c := *d.c.Experts
+	c.Dim = d.c.Dim
+	prefix, _, _ := strings.Cut(of.Params()[0].Name, "gate")
+	experts, err := nn.NewExperts(prefix, c, o)
+	require.NoError(d.t, err)
+	for i, p := range experts.Params() {
+		copy(p.Value, of.Params()[i].Value)
+	}
+	state := shared.Scaling().State()
+	for name := range state.Routers {
+		state.Routers[name] = nn.RouterState{Bias: of.Router.Bias(), Load: make([]int64, c.Router.Experts)}
+	}
+	require.NoError(d.t, shared.Scaling().Restore(state))
+	y := make([]float32, len(x))
+	require.NoError(d.t, experts.Forward(d.t.Context(), y, x, 1, rows))
+	return y
+}
+
+// cached returns keys or values as they are in a cache.
+func cached(
+	c nn.Config, o generate.Options, x, static []float32, layer, d int,
+) (to attention.Operand) {
+	rows := len(x) / (c.KVHeads * d)
+	if len(static) == c.Layers { // the same for all heads
+		static = slices.Repeat(static[layer:layer+1], c.KVHeads)
+	} else if static != nil {
+		static = static[layer*c.KVHeads:][:c.KVHeads]
+	}
+	codes := &tensor.Tensor{Format: fp8.E4M3, Shape: []int{c.KVHeads, rows, d},
+		Block: tensor.Block{Rows: 1}}
+	to.Shape = [3]int{c.KVHeads, rows, d}
+	for h := range c.KVHeads {
+		for i := range rows {
+			row := x[(i*c.KVHeads+h)*d:][:d]
+			scale := float32(1e-6)
+			for _, v := range row {
+				scale = max(scale, float32(math.Abs(float64(v)))/448)
+			}
+			if static != nil {
+				scale = static[h]
+			}
+			codes.Scales = append(codes.Scales, scale)
+			for _, v := range row {
+				codes.Codes = append(codes.Codes, fp8.EncodeOne(v/scale, fp8.E4M3, fp8.Policy{}))
+				to.BFloat16 = append(to.BFloat16, fp8.BFloat16FromFloat32(v))
+			}
+		}
+	}
+	switch {
+	case o.Cache == generate.CacheBF16:
+		return to
+	case static != nil:
+		codes.Block.Rows, codes.Scales = rows, static
+	}
+	return attention.Operand{Codes: codes}
+}
+
+// first returns the first so many tokens of an operand.
+func first(o attention.Operand, n int) (to attention.Operand) {
+	heads, tokens, d := o.Dims()
+	if o.Codes == nil {
+		to.Shape = [3]int{heads, n, d}
+		for h := range heads {
+			to.BFloat16 = append(to.BFloat16, o.BFloat16[h*tokens*d:][:n*d]...)
+		}
+		return to
+	}
+	t := *o.Codes
+	t.Shape, t.Codes = []int{heads, n, d}, nil
+	perToken := len(t.Scales) == heads*tokens
+	if t.Block.Rows = n; perToken {
+		t.Block.Rows, t.Scales = 1, nil
+	}
+	for h := range heads {
+		t.Codes = append(t.Codes, o.Codes.Codes[h*tokens*d:][:n*d]...)
+		if perToken {
+			t.Scales = append(t.Scales, o.Codes.Scales[h*tokens:][:n]...)
+		}
+	}
+	return attention.Operand{Codes: &t}
+}
+
+// sees returns what one token's queries see of keys and values.
+func sees(t *testing.T, c nn.Config, q []float32, keys, values attention.Operand) []float32 {
+	queries := attention.Operand{Shape: [3]int{c.Heads, 1, len(q) / c.Heads}}
+	for _, x := range q {
+		queries.BFloat16 = append(queries.BFloat16, fp8.BFloat16FromFloat32(x))
+	}
+	_, _, wide := values.Dims()
+	out := make([]float32, c.Heads*wide)
+	p := attention.Problem{Q: queries, K: keys, V: values}
+	require.NoError(t, attention.Forward(t.Context(), out, &p, attention.Options{}))
+	return out
+}
