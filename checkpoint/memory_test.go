@@ -48,7 +48,7 @@ func TestDiffMemory(t *testing.T) {
 // fraction of its size.
 func TestMemory(t *testing.T) {
 	if testing.Short() {
-		t.Skip("seconds")
+		t.Skip("takes seconds: not with -short")
 	}
 	const rows, cols = 1 << 14, 1 << 13
 	path := filepath.Join(t.TempDir(), "model.safetensors")

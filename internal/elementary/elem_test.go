@@ -51,6 +51,8 @@ func TestErrorIsHalfAnUlp(t *testing.T) {
 		{"Sigmoid", Sigmoid, wantSigmoid, inExpRange},
 		{"GELU", GELU, gelu, func(x float64) bool { return x > -13 && x < 1e30 }},
 		{"GELUTanh", GELUTanh, geluTanh, func(x float64) bool { return x > -4 && x < 1e30 }},
+		{"GELUTanh, by the sigmoid", GELUTanh, geluSigmoid, func(x float64) bool { return x > -9 && x < 1e30 }},
+		{"GELUGrad", GELUGrad, geluGrad, func(x float64) bool { return x > -13 && x < 1e30 && math.Abs(x+0.7518) > 1e-3 }},
 		{"SiLU", SiLU, func(x float64) float64 { return x * wantSigmoid(x) }, inExpRange},
 	} {
 		ulp, at := worst(test.f, test.want, test.ok)
@@ -59,6 +61,27 @@ func TestErrorIsHalfAnUlp(t *testing.T) {
 }
 
 func gelu(x float64) float64 { return x * math.Erfc(-x/math.Sqrt2) / 2 }
+
+func geluGrad(x float64) float64 {
+	return math.Erfc(-x/math.Sqrt2)/2 + x*math.Exp(-x*x/2)/math.Sqrt(2*math.Pi)
+}
+
+// geluSigmoid is geluTanh without its cancellation: (1 + tanh(z))/2 = 1/(1 + e**-2z).
+func geluSigmoid(x float64) float64 {
+	return x / (1 + math.Exp(-2*math.Sqrt(2/math.Pi)*(x+0.044715*x*x*x)))
+}
+
+// TestNormal compares the normal distribution with package math's complementary error
+// function, in the tails too.
+func TestNormal(t *testing.T) {
+	worst := 0.0
+	for x := -normalLimit + 0.0; x <= normalLimit; x += 0.0137 {
+		want := math.Erfc(-x/math.Sqrt2) / 2
+		worst = max(worst, math.Abs(normal(x)/want-1))
+	}
+	t.Logf("relative error %.2g", worst)
+	require.Less(t, worst, 1e-12)
+}
 
 // geluTanh loses digits where the hyperbolic tangent is near -1.
 func geluTanh(x float64) float64 {
