@@ -109,10 +109,10 @@ func (p *process) wait(t *testing.T) int {
 	return exit.ExitCode()
 }
 
-// eventually waits for something that is bound to happen, however busy the machine is.
+// eventually waits for something that is bound to happen.
 func eventually(t *testing.T, happened func() bool) {
 	t.Helper()
-	require.Eventually(t, happened, 10*time.Minute, 2*time.Millisecond)
+	require.Eventually(t, happened, 2*time.Minute, 2*time.Millisecond)
 }
 
 // matches returns the files that match a pattern.
