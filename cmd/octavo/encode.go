@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/octavo-fp8/octavo/cmd/internal/convert"
+	"github.com/octavo-fp8/octavo/cmd/internal/codestream"
 	"github.com/octavo-fp8/octavo/cmd/internal/display"
 	"github.com/octavo-fp8/octavo/fp8"
 )
@@ -22,7 +22,7 @@ type rounding struct {
 
 func newEncodeCommand() *cobra.Command {
 	var f codeFlags
-	var policy convert.Policy
+	var policy codestream.Policy
 	var round rounding
 	cmd := &cobra.Command{
 		Use:     "encode --format FORMAT [flags] < FLOAT32 > CODES",
@@ -38,7 +38,7 @@ func newEncodeCommand() *cobra.Command {
 			if err := f.kind.Check(policy); err != nil {
 				return usagef("--format %s: %w", strings.ToLower(f.kind.Name), err)
 			}
-			return f.convertStream(cmd, "float32 values", "codes", func(ctx context.Context, s *convert.Stream) (int64, error) {
+			return f.convertStream(cmd, "float32 values", "codes", func(ctx context.Context, s *codestream.Stream) (int64, error) {
 				return s.Encode(ctx, policy)
 			})
 		},
@@ -75,7 +75,7 @@ func newDecodeCommand() *cobra.Command {
   octavo decode --format e2m1 --packed < nibbles > values.f32`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return f.convertStream(cmd, "codes", "float32 values", func(ctx context.Context, s *convert.Stream) (int64, error) {
+			return f.convertStream(cmd, "codes", "float32 values", func(ctx context.Context, s *codestream.Stream) (int64, error) {
 				return s.Decode(ctx)
 			})
 		},
@@ -86,19 +86,19 @@ func newDecodeCommand() *cobra.Command {
 
 // codeFlags say what codes a command converts.
 type codeFlags struct {
-	kind   convert.Kind
+	kind   codestream.Kind
 	packed bool
 }
 
 func (f *codeFlags) add(cmd *cobra.Command) {
-	cmd.Flags().Var(oneOf{&parsed[convert.Kind]{&f.kind, "", "FORMAT", convert.ParseKind}, convert.Names()}, "format", "format of the codes (required)")
+	cmd.Flags().Var(oneOf{&parsed[codestream.Kind]{&f.kind, "", "FORMAT", codestream.ParseKind}, codestream.Names()}, "format", "format of the codes (required)")
 	markRequired(cmd, "format")
 	cmd.Flags().BoolVar(&f.packed, "packed", false, "codes lie side by side, the first in the lowest bits")
 }
 
 // convertStream converts standard input, which has what is called in, to out on standard
 // output, and shows how far it is.
-func (f *codeFlags) convertStream(cmd *cobra.Command, in, out string, convertAll func(context.Context, *convert.Stream) (int64, error)) error {
+func (f *codeFlags) convertStream(cmd *cobra.Command, in, out string, convertAll func(context.Context, *codestream.Stream) (int64, error)) error {
 	if display.IsTerminal(cmd.OutOrStdout()) {
 		return usagef("standard output is a terminal, and %s are raw bytes: redirect them with > FILE, or pipe them to a program", out)
 	}
@@ -110,7 +110,7 @@ func (f *codeFlags) convertStream(cmd *cobra.Command, in, out string, convertAll
 	bar := newDisplay(cmd)
 	defer bar.Finish()
 	bar.Unit(display.Bytes)
-	s := &convert.Stream{Kind: f.kind, Packed: f.packed, R: cmd.InOrStdin(), W: soleOutputOf(cmd), Size: regularSize(cmd.InOrStdin()), Progress: bar}
+	s := &codestream.Stream{Kind: f.kind, Packed: f.packed, R: cmd.InOrStdin(), W: soleOutputOf(cmd), Size: regularSize(cmd.InOrStdin()), Progress: bar}
 	n, err := convertAll(ctx, s)
 	bar.Finish()
 	if ctx.Err() != nil && err != nil {

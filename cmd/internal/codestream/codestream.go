@@ -1,6 +1,6 @@
-// Package convert is what octavo encode and octavo decode do: they convert streams of
+// Package codestream is what octavo encode and octavo decode do: they convert streams of
 // values without holding them in memory.
-package convert
+package codestream
 
 import (
 	"context"
