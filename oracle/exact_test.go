@@ -242,6 +242,18 @@ func TestExactSpecials(t *testing.T) {
 	}
 }
 
+// TestWide has the lengths that sums of pieces in 64 bits rely on.
+func TestWide(t *testing.T) {
+	for _, f := range fp8.Formats() {
+		largest := int64(0)
+		for _, v := range integerTables[f] {
+			largest = max(largest, v, -v)
+		}
+		require.Less(t, largest, int64(1)<<33, "%v: codes are too long for integers.go", f)
+		require.Equal(t, largest > 1<<18, wide(f), "%v: is it one of wide in integers.go?", f)
+	}
+}
+
 // TestExactLongBlocks sums blocks that are cut into pieces.
 func TestExactLongBlocks(t *testing.T) {
 	r := source(4)

@@ -68,7 +68,7 @@ func report(t testing.TB, r result, instructions []string) {
 // again runs the test in a process of its own under the emulator.
 func again(t testing.TB) result {
 	t.Helper()
-	if !slices.Contains(cpu.Levels(), cpu.AVX512) {
+	if !slices.Contains(cpu.Levels(), cpu.Vectors) {
 		t.Skipf("level amx not tested: this build and machine have %v", cpu.Levels())
 	}
 	var pattern []string

@@ -50,7 +50,7 @@ func Product() Level {
 
 var emulated atomic.Int32
 
-// EmulateAMX lets a machine with AVX512 count as one with AMX until stop is
+// EmulateAMX lets a machine with level [Vectors] count as one with AMX until stop is
 // called. It is for tests under an emulator: nothing else executes the
 // instructions.
 func EmulateAMX() (stop func()) {

@@ -31,7 +31,7 @@ const (
 )
 
 // Vectors is the highest level of vectors, which serves where AMX's tiles do not pay or are
-// refused.
+// refused: every machine with AMX must have it, and [Levels] must say so.
 const Vectors = AMX - 1
 
 var levelNames = [...]string{Generic: "generic", NEON: "neon", AVX2: "avx2", AVX512: "avx512", AMX: "amx"}

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/octavo-fp8/octavo/bench"
+	"github.com/octavo-fp8/octavo/internal/cpu"
 	"github.com/octavo-fp8/octavo/lab/chart"
 )
 
@@ -82,6 +83,14 @@ func TestPNG(t *testing.T) {
 		}
 	}
 	require.True(t, seen[looks["avx2"].color] && seen[looks["generic"].color] && seen[white])
+}
+
+// TestLevelsHaveLooks has a colour for every level, in the figure and on the page.
+func TestLevelsHaveLooks(t *testing.T) {
+	for l := cpu.Generic; l < cpu.NumLevels; l++ {
+		require.Contains(t, looks, l.String())
+		require.Contains(t, keys, l.String())
+	}
 }
 
 // TestBare draws what there is where nothing of the machine can be measured, of a

@@ -60,7 +60,7 @@ func main() {
 // required returns the levels that tests must have run at.
 func required() []cpu.Level {
 	levels := cpu.Levels()
-	if runtime.GOOS == "linux" && slices.Contains(levels, cpu.AVX512) && !slices.Contains(levels, cpu.AMX) {
+	if runtime.GOOS == "linux" && slices.Contains(levels, cpu.Vectors) && !slices.Contains(levels, cpu.AMX) {
 		levels = append(levels, cpu.AMX)
 	}
 	return levels
