@@ -93,10 +93,7 @@ func matcher(expression string) (func(string) bool, error) {
 
 // setPlan sets Plan, or compares it.
 func (j *Job) setPlan(p *checkpoint.Plan) error {
-	digest, err := p.Digest()
-	if err != nil {
-		return err
-	}
+	digest := p.Digest()
 	if j.Plan == "" {
 		j.Plan = digest
 	}

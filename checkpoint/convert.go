@@ -40,8 +40,8 @@ import (
 // so; it is an error if one differs. It certifies nothing where tensors are not understood, which
 // it lists.
 //
-// It is an error, ErrChanged, if a file of the source changes meanwhile: what was written is
-// then of no model, and of no use to a later call.
+// It is an error, ErrChanged, if a file of the source changes after the conversion was planned:
+// what was written is then of no model, and of no use to a later call.
 func Convert(ctx context.Context, p *Plan, dir string, o Options) (*Certificate, error) {
 	return makeModel(ctx, p, dir, o, func(c *converting) (shards []*ShardResult, err error) {
 		if shards, err = c.checkDone(ctx); err != nil {
@@ -63,7 +63,7 @@ func makeModel(
 		return nil, err
 	}
 	if cert, err := ReadCertificate(dir); err == nil {
-		if err := samePlan(dir, cert.Plan, c.digest); err != nil {
+		if err := samePlan(dir, cert.Plan, p.digest); err != nil {
 			return nil, err
 		}
 		if err := p.checkLossless(cert); err != nil {
@@ -98,18 +98,16 @@ func (p *Plan) workers(o Options) (int, error) {
 	largest := 1
 	for _, s := range p.Shards {
 		for _, t := range s.Targets {
-			if t.Weight == nil || t.Copied() {
+			if t.Weight == nil || t.Copied() || t.Weight.Len() == 0 {
 				continue
 			}
-			_, _, cols := t.dims()
-			for _, s := range t.spans(o.strip())[:min(1, t.Weight.Len())] {
-				n := (s.hi - s.lo) * cols
-				what := fmt.Sprintf("tensor %q: a strip of %d rows of %d elements", t.Weight.Name, s.hi-s.lo, cols)
-				if err := memory.Check(int64(n), bytesOfStrip, what, "convert a smaller model"); err != nil {
-					return 0, err
-				}
-				largest = max(largest, n)
+			_, rows, cols, step := t.matrices(o.strip())
+			rows = min(rows, step)
+			what := fmt.Sprintf("tensor %q: a strip of %d rows of %d elements", t.Weight.Name, rows, cols)
+			if err := memory.Check(int64(rows*cols), bytesOfStrip, what, "convert a smaller model"); err != nil {
+				return 0, err
 			}
+			largest = max(largest, rows*cols)
 		}
 	}
 	workers := o.Workers
@@ -121,27 +119,18 @@ func (p *Plan) workers(o Options) (int, error) {
 
 // converting is the work of one call of Convert.
 type converting struct {
-	p      *Plan
-	dir    string
-	states []fileState
-	digest string
-	o      Options
+	p   *Plan
+	dir string
+	o   Options
 }
 
 func newConverting(p *Plan, dir string, o Options) (*converting, error) {
-	states, err := p.states()
-	if err != nil {
-		return nil, err
-	}
-	digest, err := p.digest(states)
-	if err != nil {
-		return nil, err
-	}
+	var err error
 	if o.Workers, err = p.workers(o); err != nil {
 		return nil, err
 	}
 	o.Errors = true
-	return &converting{p: p, dir: dir, states: states, digest: digest, o: o}, nil
+	return &converting{p: p, dir: dir, o: o}, nil
 }
 
 func (c *converting) run(ctx context.Context, complete completer) (*Certificate, error) {
@@ -153,7 +142,7 @@ func (c *converting) run(ctx context.Context, complete completer) (*Certificate,
 	if err != nil {
 		return nil, err
 	}
-	cert := &Certificate{Layout: c.p.Layout.Name, Plan: c.digest, LeftOut: c.p.leftOut()}
+	cert := &Certificate{Layout: c.p.Layout.Name, Plan: c.p.digest, LeftOut: c.p.leftOut()}
 	for _, u := range c.p.source.unread { // all others were refused
 		cert.NotUnderstood = append(cert.NotUnderstood, u.Tensors...)
 	}
@@ -263,7 +252,7 @@ func (c *converting) shard(
 	if err != nil {
 		return nil, err
 	}
-	d := &ShardResult{Plan: c.digest, File: file}
+	d := &ShardResult{Plan: c.p.digest, File: file}
 	for i, t := range s.Targets {
 		if t.Weight != nil {
 			d.Tensors = append(d.Tensors, lossOf(t, &results[i], s.Name))

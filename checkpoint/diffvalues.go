@@ -65,7 +65,7 @@ func (p *pair) spans(strip int) (spans []span) {
 	case p.B.Scheme != nil:
 		block = p.B.Block
 	}
-	spans = spansOf(p.A, m, rows, cols, block, strip)
+	spans = spansOf(p.A, m, rows, cols, stripRows(p.A, rows, cols, block, strip))
 	for i := range spans {
 		spans[i].size = size / (int64(m) * int64(rows)) * int64(spans[i].hi-spans[i].lo)
 	}
@@ -142,7 +142,7 @@ func readPlain[T float32 | float64](r *Reader, w *Weight, first int64, dst []T) 
 // the whole in strips.
 func readAcross[T float32 | float64](s *scratch, w *Weight, matrix, lo, hi, strip int, dst []T, buffer *[]T) error {
 	_, rows, cols := w.Dims()
-	for _, x := range spansOf(w, 1, rows, cols, tensor.Block{Rows: 1}, strip) {
+	for _, x := range spansOf(w, 1, rows, cols, stripRows(w, rows, cols, tensor.Block{Rows: 1}, strip)) {
 		*buffer = grow(*buffer, (x.hi-x.lo)*cols)
 		values := *buffer
 		if err := ReadValues(&s.reader, w, matrix, x.lo, values); err != nil {

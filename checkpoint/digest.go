@@ -18,7 +18,7 @@ type fileState struct {
 	size, nanos int64
 }
 
-func (p *Plan) states() (all []fileState, err error) {
+func (p *Plan) stat() (all []fileState, err error) {
 	for _, name := range append(p.source.Files(), p.CopiedFiles()...) {
 		stat, err := os.Stat(p.path(name))
 		if err != nil {
@@ -36,7 +36,7 @@ func (p *Plan) path(name string) string {
 
 // checkSource makes sure that the files of the source are what they were.
 func (c *converting) checkSource() error {
-	for _, s := range c.states {
+	for _, s := range c.p.states {
 		stat, err := os.Stat(c.p.path(s.name))
 		if err != nil || stat.Size() != s.size || stat.ModTime().UnixNano() != s.nanos {
 			return sentinel.Errorf(ErrChanged, "%s: it has changed since the conversion began",
@@ -48,17 +48,11 @@ func (c *converting) checkSource() error {
 
 // Digest returns what tells plans apart: a checksum of the names, sizes and times of the
 // source's files, of what becomes of every tensor, and of the configuration.
-func (p *Plan) Digest() (string, error) {
-	states, err := p.states()
-	if err != nil {
-		return "", err
-	}
-	return p.digest(states)
-}
+func (p *Plan) Digest() string { return p.digest }
 
-func (p *Plan) digest(states []fileState) (string, error) {
+func (p *Plan) sum() string {
 	h := sha256.New()
-	for _, s := range states {
+	for _, s := range p.states {
 		fmt.Fprintf(h, "%q %d %d\n", s.name, s.size, s.nanos)
 	}
 	for _, s := range p.Shards {
@@ -76,12 +70,8 @@ func (p *Plan) digest(states []fileState) (string, error) {
 			}
 		}
 	}
-	documents, err := p.Documents()
-	if err != nil {
-		return "", err
+	for _, name := range slices.Sorted(maps.Keys(p.documents)) {
+		fmt.Fprintf(h, "%q %q\n", name, p.documents[name])
 	}
-	for _, name := range slices.Sorted(maps.Keys(documents)) {
-		fmt.Fprintf(h, "%q %q\n", name, documents[name])
-	}
-	return hex.EncodeToString(h.Sum(nil)), nil
+	return hex.EncodeToString(h.Sum(nil))
 }

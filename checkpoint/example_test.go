@@ -44,11 +44,7 @@ func Example() {
 			panic(err)
 		}
 	}
-	documents, err := plan.Documents()
-	if err != nil {
-		panic(err)
-	}
-	for name, text := range documents {
+	for name, text := range plan.Documents() {
 		if err := os.WriteFile(filepath.Join(to, name), text, 0o600); err != nil {
 			panic(err)
 		}

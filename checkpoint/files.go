@@ -44,18 +44,13 @@ func (p *Plan) CopiedFiles() (names []string) {
 
 // Files returns the names of all files that Convert writes, the certificate last and before it
 // the configuration.
-func (p *Plan) Files() ([]string, error) {
-	documents, err := p.Documents()
-	if err != nil {
-		return nil, err
-	}
-	var names []string
+func (p *Plan) Files() (names []string) {
 	for _, s := range p.Shards {
 		names = append(names, s.Name)
 	}
 	names = append(names, p.CopiedFiles()...)
-	names = append(names, slices.Sorted(maps.Keys(documents))...)
-	return append(names, CertificateName), nil
+	names = append(names, slices.Sorted(maps.Keys(p.documents))...)
+	return append(names, CertificateName)
 }
 
 // write writes a file that is in memory.
@@ -127,12 +122,8 @@ func (c *converting) copyFiles(ctx context.Context) (sums []FileSum, err error) 
 
 // writeDocuments writes the configuration and the index.
 func (c *converting) writeDocuments() (sums []FileSum, err error) {
-	documents, err := c.p.Documents()
-	if err != nil {
-		return nil, err
-	}
-	for _, name := range slices.Sorted(maps.Keys(documents)) {
-		sum, err := c.write(name, documents[name])
+	for _, name := range slices.Sorted(maps.Keys(c.p.documents)) {
+		sum, err := c.write(name, c.p.documents[name])
 		if err != nil {
 			return nil, err
 		}

@@ -169,8 +169,7 @@ func TestConversions(t *testing.T) {
 				return // a part of a model
 			}
 			require.Len(t, got, len(want.Entries()))
-			documents, err := plan.Documents()
-			require.NoError(t, err)
+			documents := plan.Documents()
 			config, err := os.ReadFile(filepath.Join(want.Dir(), checkpoint.ConfigName))
 			require.NoError(t, err)
 			require.JSONEq(t, string(config), string(documents[checkpoint.ConfigName]))

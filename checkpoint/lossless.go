@@ -287,7 +287,7 @@ func newProofJob(c Claim) *proofJob {
 }
 
 func (j *proofJob) spans(strip int) []span {
-	return spansOf(j.Weight, j.matrices, j.rows, j.cols, j.block, strip)
+	return spansOf(j.Weight, j.matrices, j.rows, j.cols, stripRows(j.Weight, j.rows, j.cols, j.block, strip))
 }
 
 // strip looks at rows of the weight.

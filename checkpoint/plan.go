@@ -2,7 +2,6 @@ package checkpoint
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -47,7 +46,11 @@ type Plan struct {
 	Shards  []Shard
 	Ignored []string // modules that stay as they are and that the configuration lists
 
-	source *Checkpoint
+	source    *Checkpoint
+	states    []fileState       // of the source's files when it was planned
+	documents map[string][]byte // see Documents
+	digest    string            // see Digest
+
 	static bool
 	kv     bool
 	listed bool // an ignored module is not among those that loaders leave alone
@@ -73,7 +76,8 @@ func (s *Shard) Infos() (infos []safetensors.Info) {
 // transformers refuse them.
 func Metadata() map[string]string { return map[string]string{"format": "pt"} }
 
-// NewPlan plans the conversion of a checkpoint. It reads no data. It is an error, ErrLayout,
+// NewPlan plans the conversion of a checkpoint. It reads no data, but notes the sizes and times
+// of the source's files. It is an error, ErrLayout,
 // if the layout cannot be written, if tensors of the checkpoint lack their scales or codes, if
 // the layout cannot hold a weight, if it needs the maxima of inputs that are not there or if
 // there is nothing that it quantizes, since a configuration that says otherwise is refused. It is
@@ -89,21 +93,7 @@ func NewPlan(c *Checkpoint, l *Layout, o PlanOptions) (*Plan, error) {
 		e, _ := c.Entry(c.unread[0].Tensors[0])
 		return nil, sentinel.Errorf(ErrLossy, "tensor %q: %s %v may hold codes of a method that is not known", e.Name, e.DType, e.Shape)
 	}
-	static := l.Calibrated == Calibrated || l.Calibrated == Optional && len(o.Amax) > 0
-	if !static && l.Calibrated == Optional && slices.ContainsFunc(c.weights, hasInput) {
-		// Scales of inputs stay where those of all weights do.
-		if p, err := newPlan(c, l, o, true); !errors.Is(err, ErrUncalibrated) {
-			return p, err
-		}
-	}
-	return newPlan(c, l, o, static)
-}
-
-func hasInput(w *Weight) bool { return w.Has(Input) }
-
-// newPlan plans a conversion with scales of inputs, or without.
-func newPlan(c *Checkpoint, l *Layout, o PlanOptions, static bool) (*Plan, error) {
-	p := &Plan{Layout: l, source: c, lossless: o.Lossless, static: static}
+	p := &Plan{Layout: l, source: c, lossless: o.Lossless}
 	files := c.Files()
 	shards := map[string]*Shard{}
 	p.Shards = make([]Shard, len(files))
@@ -113,8 +103,13 @@ func newPlan(c *Checkpoint, l *Layout, o PlanOptions, static bool) (*Plan, error
 	}
 	groups := map[string]*group{}
 	alike := alikes(c.weights)
-	for _, w := range c.weights {
-		t, err := p.target(w, o, groups, alike)
+	rules := make([]*Rule, len(c.weights))
+	for i, w := range c.weights {
+		rules[i] = p.quantizes(w, o)
+	}
+	p.static = l.Calibrated == Calibrated || l.Calibrated == Optional && (len(o.Amax) > 0 || p.keepsInputs(rules, o, alike))
+	for i, w := range c.weights {
+		t, err := p.target(w, rules[i], o, groups, alike)
 		if err != nil {
 			return nil, err
 		}
@@ -129,7 +124,33 @@ func newPlan(c *Checkpoint, l *Layout, o PlanOptions, static bool) (*Plan, error
 	}
 	p.shareInputs()
 	slices.Sort(p.Ignored)
-	return p, p.check()
+	if err := p.check(); err != nil {
+		return nil, err
+	}
+	var err error
+	if p.states, err = p.stat(); err != nil {
+		return nil, err
+	}
+	if p.documents, err = p.makeDocuments(); err != nil {
+		return nil, err
+	}
+	p.digest = p.sum()
+	return p, nil
+}
+
+// keepsInputs reports whether the source has scales of inputs, which stay where those of all
+// weights do: where none would need one that it does not have.
+func (p *Plan) keepsInputs(rules []*Rule, o PlanOptions, alike map[string]*Scheme) bool {
+	static := *p
+	static.static = true
+	has := false
+	for i, w := range p.source.weights {
+		has = has || w.Has(Input)
+		if rule := rules[i]; rule != nil && !rule.Scheme.Parts[Input].None() && static.keep(w, rule, o, alike) == nil {
+			return false
+		}
+	}
+	return has
 }
 
 // alikes returns the scheme that weights are in, by the names of what loaders fuse; those of
@@ -186,9 +207,10 @@ func shardName(i, n int) string {
 	return fmt.Sprintf("model-%05d-of-%05d%s", i+1, n, suffix)
 }
 
-// target says what becomes of a weight: nil for nothing.
+// target says what becomes of a weight that is quantized by a rule, or not if that is nil: nil
+// for nothing.
 func (p *Plan) target(
-	w *Weight, o PlanOptions, groups map[string]*group, alike map[string]*Scheme,
+	w *Weight, rule *Rule, o PlanOptions, groups map[string]*group, alike map[string]*Scheme,
 ) (*Target, error) {
 	if w.Scheme == nil && kvScale.MatchString(w.Name) {
 		module := w.Name[:strings.LastIndexByte(w.Name, '.')]
@@ -197,7 +219,6 @@ func (p *Plan) target(
 		}
 		p.kv = true
 	}
-	rule := p.quantizes(w, o)
 	if rule == nil {
 		return p.plain(w), nil
 	}
@@ -425,8 +446,10 @@ func (p *Plan) Index() *Index {
 
 // Documents returns the files of the configuration, by their names: the index, config.json
 // and, for ModelOpt, hf_quant_config.json. Of a model without config.json there is no such
-// file, but for what is the whole of one.
-func (p *Plan) Documents() (map[string][]byte, error) {
+// file, but for what is the whole of one. They must not be changed.
+func (p *Plan) Documents() map[string][]byte { return p.documents }
+
+func (p *Plan) makeDocuments() (map[string][]byte, error) {
 	files := map[string]any{}
 	if x := p.Index(); x != nil {
 		files[IndexName] = x

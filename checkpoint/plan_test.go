@@ -170,8 +170,7 @@ func TestCalibrated(t *testing.T) {
 			require.Equal(t, l.scale(7), number(got[o+l.input]))
 			require.Equal(t, float32(1), number(got["model.layers.0.self_attn."+l.kv]))
 			require.Equal(t, []string{"lm_head"}, p.Ignored)
-			documents, err := p.Documents()
-			require.NoError(t, err)
+			documents := p.Documents()
 			for name, d := range documents {
 				require.True(t, json.Valid(d), name)
 				require.Contains(t, string(d), `"lm_head"`, name)
@@ -256,8 +255,7 @@ func TestDefaults(t *testing.T) {
 	p, err = checkpoint.NewPlan(c, layout(t, "deepseek-v3"), checkpoint.PlanOptions{Except: up.MatchString})
 	require.NoError(t, err)
 	require.Equal(t, []string{"model.layers.0.mlp.gate_proj.weight"}, quantized(p))
-	d, err := p.Documents()
-	require.NoError(t, err)
+	d := p.Documents()
 	require.Contains(t, string(d["config.json"]), `"model.layers.0.mlp.up_proj"`, "which loaders would not know")
 
 	_, err = checkpoint.NewPlan(c, layout(t, "ct-mxfp4"), checkpoint.PlanOptions{Arithmetic: "te-delayed"})
@@ -363,8 +361,7 @@ func TestTransposed(t *testing.T) {
 	}
 	dir := t.TempDir()
 	write(t, dir, "model.safetensors", blocks, scales, got[name+"_bias"])
-	documents, err := p.Documents()
-	require.NoError(t, err)
+	documents := p.Documents()
 	text(t, dir, "config.json", string(documents["config.json"]))
 	again, err := checkpoint.Open(dir)
 	require.NoError(t, err)
@@ -403,8 +400,7 @@ func TestOldDeclarations(t *testing.T) {
 		require.Equal(t, tensor.Block{Rows: 64, Cols: 64}, c.Weight("m.up_proj.weight").Block, name)
 		p, err := checkpoint.NewPlan(c, layout(t, "bf16"), checkpoint.PlanOptions{})
 		require.NoError(t, err)
-		documents, err := p.Documents()
-		require.NoError(t, err)
+		documents := p.Documents()
 		want := `{"n":1}`
 		if strings.Contains(name, "text") {
 			want = `{"text_config":{"dtype":"bfloat16","x":1e3},"n":1}`

@@ -152,6 +152,8 @@ func TestSourceChanges(t *testing.T) {
 			require.ErrorIs(t, err, checkpoint.ErrChanged)
 			require.ErrorContains(t, err, ".safetensors: it has changed since the conversion began")
 			require.NoFileExists(t, filepath.Join(out, checkpoint.CertificateName))
+			_, err = checkpoint.Convert(t.Context(), p, t.TempDir(), checkpoint.Options{})
+			require.ErrorIs(t, err, checkpoint.ErrChanged, "since it was planned")
 		})
 	}
 }

@@ -20,12 +20,8 @@ const doneSuffix = ".done"
 // Done returns how many shards Convert has completed in a directory where it was cut off; 0
 // for a directory that is absent. It is an error, ErrPlan, if they are of another plan.
 func (p *Plan) Done(dir string) (shards int, err error) {
-	digest, err := p.Digest()
-	if err != nil {
-		return 0, err
-	}
 	if cert, err := ReadCertificate(dir); err == nil {
-		return len(p.Shards), samePlan(dir, cert.Plan, digest)
+		return len(p.Shards), samePlan(dir, cert.Plan, p.digest)
 	}
 	for _, s := range p.Shards {
 		d, err := readDone(dir, s.Name)
@@ -33,7 +29,7 @@ func (p *Plan) Done(dir string) (shards int, err error) {
 			return shards, err
 		}
 		if d != nil {
-			if err := samePlan(dir, d.Plan, digest); err != nil {
+			if err := samePlan(dir, d.Plan, p.digest); err != nil {
 				return shards, err
 			}
 			shards++
@@ -96,7 +92,7 @@ func (c *converting) known(s *Shard) (*ShardResult, error) {
 	if err != nil || d == nil {
 		return nil, err
 	}
-	if err := samePlan(c.dir, d.Plan, c.digest); err != nil {
+	if err := samePlan(c.dir, d.Plan, c.p.digest); err != nil {
 		return nil, err
 	}
 	stat, err := os.Stat(filepath.Join(c.dir, s.Name))

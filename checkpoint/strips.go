@@ -52,11 +52,9 @@ func eachStrip(ctx context.Context, o Options, op string, strips []span, do func
 	})
 }
 
-// spansOf cuts a weight, seen as matrices of the given size, into strips of whole blocks.
-func spansOf(w *Weight, matrices, rows, cols int, block tensor.Block, strip int) (spans []span) {
-	if cols == 0 {
-		return nil
-	}
+// stripRows returns how many rows of a weight, seen as matrices of the given size, a strip has
+// at most: those of whole blocks.
+func stripRows(w *Weight, rows, cols int, block tensor.Block, strip int) int {
 	blockRows := 1
 	if block.Rows > 0 {
 		blockRows, _ = block.Extents(rows, cols)
@@ -65,7 +63,14 @@ func spansOf(w *Weight, matrices, rows, cols int, block tensor.Block, strip int)
 		own, _ := w.Block.Extents(rows, cols)
 		blockRows = leastCommonMultiple(blockRows, own)
 	}
-	step := max(strip/2/cols/blockRows, 1) * blockRows
+	return max(strip/2/max(cols, 1)/blockRows, 1) * blockRows
+}
+
+// spansOf cuts a weight, seen as matrices of the given size, into strips of some rows.
+func spansOf(w *Weight, matrices, rows, cols, step int) (spans []span) {
+	if cols == 0 {
+		return nil
+	}
 	size := w.Parts[Codes].Bytes()
 	all := int64(matrices) * int64(rows)
 	for m := range matrices {

@@ -74,7 +74,7 @@ func (g *group) size(strip int) (n int64) {
 func (g *group) spans(strip int) (spans []span) {
 	for i, w := range g.weights {
 		matrices, rows, cols := w.Dims()
-		for _, s := range spansOf(w, matrices, rows, cols, tensor.Block{Rows: 1}, strip) {
+		for _, s := range spansOf(w, matrices, rows, cols, stripRows(w, rows, cols, tensor.Block{Rows: 1}, strip)) {
 			s.part = i
 			spans = append(spans, s)
 		}

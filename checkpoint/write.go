@@ -108,15 +108,23 @@ func (t *Target) spans(strip int) (spans []span) {
 			}
 		}
 		return spans
-	case t.crosses():
+	}
+	matrices, rows, cols, step := t.matrices(strip)
+	return spansOf(t.Weight, matrices, rows, cols, step)
+}
+
+// matrices returns the size of the stack that is read of a weight that is not copied, and the
+// most rows of a strip of it.
+func (t *Target) matrices(strip int) (matrices, rows, cols, step int) {
+	if t.crosses() {
 		strip *= 8 // since what is read or written at a time is a piece of a row
 	}
 	var block tensor.Block
 	if t.Scheme != nil {
 		block = t.Scheme.Block
 	}
-	matrices, rows, cols := t.dims()
-	return spansOf(t.Weight, matrices, rows, cols, block, strip)
+	matrices, rows, cols = t.dims()
+	return matrices, rows, cols, stripRows(t.Weight, rows, cols, block, strip)
 }
 
 // scalars writes the scale of a layer's input, and one that belongs to no weight.

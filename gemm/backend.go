@@ -45,7 +45,26 @@ func (p *product) choose() backend {
 		level = cpu.Vectors
 	}
 	b, _ := backends.For(level)
+	if v, ok := b.(vectorBackend); ok {
+		return p.chooseVectors(v)
+	}
 	return b
+}
+
+// chooseVectors returns the backend for as few rows of A as there are that has the
+// micro-kernels of v, or v.
+func (p *product) chooseVectors(v vectorBackend) backend {
+	if float16Views[p.b.format].factor == 0 || p.block%2 != 0 && p.block < p.k {
+		return v // the kernels for few rows read float16s, and see no padding within blocks
+	}
+	idle := roundUp(p.m, microkernel.FewWidth) - p.m
+	switch {
+	case v.MultiplyFew != nil && !p.b.packed && p.m <= fewRows && p.n >= fewLeastCols && idle <= mostIdle:
+		return fewBackend(v)
+	case v.MultiplyCodes != nil && p.m <= v.MR:
+		return skinnyBackend{v}
+	}
+	return v
 }
 
 // prefersFloats reports whether tiles of bfloat16 are faster than integers.

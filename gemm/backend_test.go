@@ -3,6 +3,7 @@ package gemm
 import (
 	"math"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"testing"
 	"unsafe"
@@ -62,7 +63,7 @@ func TestChoice(t *testing.T) {
 			want++
 			require.Equal(t, amxBackend{}, p.choose(), "%v", s)
 		} else {
-			require.Equal(t, vectorBackend{microkernel.For(cpu.Vectors)}, p.choose(), "%v", s)
+			require.Equal(t, p.chooseVectors(vectorBackend{microkernel.For(cpu.Vectors)}), p.choose(), "%v", s)
 		}
 		require.Equal(t, want, *asked, "%v", s)
 	}
@@ -104,11 +105,42 @@ func TestChoiceElsewhere(t *testing.T) {
 		require.True(t, ok)
 		for _, s := range shapes {
 			p := product{m: s.m, n: s.n, k: s.k, block: s.block}
-			require.Equal(t, want, p.choose())
+			got := p.choose()
+			switch b := got.(type) {
+			case fewBackend:
+				got = vectorBackend(b)
+			case skinnyBackend:
+				got = b.vectorBackend
+			}
+			require.Equal(t, want, got)
 		}
 		restore()
 	}
 	require.Zero(t, asked)
+}
+
+// TestChoiceOfVectors has products of few rows, whose micro-kernels are all there.
+func TestChoiceOfVectors(t *testing.T) {
+	v := vectorBackend{&microkernel.Kernels{MR: 3, MultiplyCodes: func(*microkernel.Task) {}, MultiplyFew: func(*microkernel.Task) {}}}
+	few, skinny := fewBackend(v), skinnyBackend{v}
+	for _, s := range []struct {
+		m, n, block int
+		format      fp8.Format // of B
+		packed      bool
+		want        backend
+	}{
+		{m: 1, n: 512, block: 128, want: skinny}, {m: 3, n: 512, block: 128, packed: true, want: skinny},
+		{m: 4, n: 512, block: 128, want: v}, {m: 3, n: 512, block: 127, want: v}, {m: 3, n: 512, block: 1025, want: skinny},
+		{m: 3, n: 512, block: 128, format: fp8.MXINT8, want: v},
+		{m: 12, n: 512, block: 128, want: v}, {m: 13, n: 512, block: 128, want: few}, {m: 16, n: 128, block: 128, want: few},
+		{m: 16, n: 127, block: 128, want: v}, {m: 16, n: 512, block: 128, packed: true, want: v}, {m: 16, n: 512, block: 127, want: v},
+		{m: 17, n: 512, block: 128, want: v}, {m: 29, n: 512, block: 128, want: few}, {m: 32, n: 512, block: 128, want: few},
+		{m: 33, n: 512, block: 128, want: v}, {m: 16, n: 512, block: 128, format: fp8.MXINT8, want: v},
+	} {
+		p := product{m: s.m, n: s.n, k: 1024, block: s.block}
+		p.b.format, p.b.packed = s.format, s.packed
+		require.Equal(t, reflect.TypeOf(s.want), reflect.TypeOf(p.chooseVectors(v)), "%+v", s)
+	}
 }
 
 // TestRefused multiplies where Linux refuses AMX: on a machine without it its

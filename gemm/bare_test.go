@@ -38,7 +38,7 @@ func TestBareKernel(t *testing.T) {
 			p, err := newProduct(operand(m), operand(45))
 			require.NoError(t, err)
 			var results [3][]float32
-			for i, w := range []backend{genericBackend{}, vectorBackend{bare}, vectorBackend{full}} {
+			for i, w := range []backend{genericBackend{}, p.chooseVectors(vectorBackend{bare}), p.chooseVectors(vectorBackend{full})} {
 				results[i] = make([]float32, m*45)
 				n := newRun()
 				n.add(p, 0)

@@ -60,11 +60,7 @@ func (r *run) drop() {
 
 // add puts a product in, whose result starts at index at of C.
 func (r *run) add(p product, at int) {
-	b := p.choose()
-	if v, ok := b.(vectorBackend); ok && p.few(v.Kernels) {
-		b = fewBackend(v)
-	}
-	r.parts = append(r.parts, part{product: p, backend: b, at: at})
+	r.parts = append(r.parts, part{product: p, backend: p.choose(), at: at})
 }
 
 // compute computes everything, unless ctx ends before, and gives r back.

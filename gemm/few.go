@@ -17,17 +17,10 @@ const (
 	fewRows      = 2 * microkernel.FewWidth // at most; not more than microkernel.PanelWidth
 	fewCols      = 2048                     // of an area, at most: each area transposes A
 	fewLeastCols = 128                      // of a product: for fewer, transposing A takes longer than it saves
+	mostIdle     = 3                        // lanes of vectors that rows of A leave empty
 	fewDepth     = 4096
 	fewPieceCols = 24 // rows of B, a multiple of FewRows of all kernels
 )
-
-// few reports whether the product is best computed so: whether rows of A fill the vectors
-// but for some, and are used for enough columns. The kernels see no padding within blocks.
-func (p *product) few(k *microkernel.Kernels) bool {
-	idle := roundUp(p.m, microkernel.FewWidth) - p.m
-	return k.MultiplyFew != nil && !p.b.packed && p.m <= fewRows && p.n >= fewLeastCols && idle <= 3 &&
-		float16Views[p.b.format].factor != 0 && (p.block%2 == 0 || p.block >= p.k)
-}
 
 func (fewBackend) blocking() blocking {
 	return blocking{mc: fewRows, nc: fewCols, minNC: fewCols / 4, mcStep: microkernel.FewWidth}

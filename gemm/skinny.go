@@ -2,6 +2,10 @@ package gemm
 
 import "github.com/octavo-fp8/octavo/internal/microkernel"
 
+// skinnyBackend computes products of so few rows of A that codes of B are better decoded in
+// the kernel, with the blocking of other products.
+type skinnyBackend struct{ vectorBackend }
+
 // Few rows of A are decoded skinnyDepth at a time, since codes of B are best read along K
 // without a break, packed or in rows. Of B, what is packed is multiplied as far in one call
 // where a call takes a panel's whole width. Otherwise it is multiplied skinnyPieceDepth at
@@ -11,14 +15,9 @@ const (
 	skinnyPieceDepth = 512
 )
 
-// skinny reports whether A has so few rows that codes of B are better decoded in
-// the kernel. Such a kernel sees no padding within blocks.
-func (p *part) skinny(k *microkernel.Kernels) bool {
-	return k.MultiplyCodes != nil && p.m <= k.MR && float16Views[p.b.format].factor != 0 && (p.block%2 == 0 || p.block >= p.k)
-}
-
-// computeSkinny computes an area of a product of few rows, panel by panel.
-func (s *scratch) computeSkinny(k *microkernel.Kernels, p *part, r area, out *result) {
+// compute computes an area panel by panel.
+func (b skinnyBackend) compute(s *scratch, p *part, r area, out *result) {
+	k := b.Kernels
 	rows, width := k.MR, roundUp(r.j1-r.j0, microkernel.PanelWidth)
 	depth := skinnyPieceDepth
 	if p.b.allFloat16 {

@@ -19,10 +19,6 @@ func (v vectorBackend) blocking() blocking {
 
 func (v vectorBackend) compute(s *scratch, p *part, r area, out *result) {
 	k := v.Kernels
-	if p.skinny(k) {
-		s.computeSkinny(k, p, r, out)
-		return
-	}
 	rows := roundUp(r.i1-r.i0, k.MR)
 	s.c = grow(s.c, rows*roundUp(r.j1-r.j0, microkernel.PanelWidth))
 	if !k.Direct || p.k == 0 {

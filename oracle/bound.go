@@ -93,11 +93,10 @@ func bounds[T gemm.Output](ctx context.Context, bound []float64, old []T, g grid
 	if o.Accumulate && len(old) != len(bound) {
 		return sentinel.Length(gemm.ErrOperands, "the old C", len(old), len(bound))
 	}
-	return g.elements(ctx, "bound", o, func(t *tile) (func(i, j int), func()) {
+	return g.elements(ctx, "bound", o, nil, func(t *tile) (func(x place), func()) {
 		of, end := bounder(t)
-		return func(i, j int) {
-			at := i*g.n + j
-			bound[at] = of(i, j, newEnding(old, at, j, o))
+		return func(x place) {
+			bound[x.to] = of(x.i, x.j, newEnding(old, x.to, x.j, o))
 		}, end
 	})
 }

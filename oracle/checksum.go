@@ -157,13 +157,13 @@ func Partials(ctx context.Context, dst []uint64, a, b *tensor.Tensor, q int, o O
 
 func (p *product) partials(ctx context.Context, dst []uint64, q int, o *Options) error {
 	lo, hi := p.span(q)
-	return p.elements(ctx, "partials", o, func(t *tile) (func(i, j int), func()) {
+	return p.elements(ctx, "partials", o, nil, func(t *tile) (func(x place), func()) {
 		s := integerPool.Get().(*integerStrips)
 		s.a.decode(p.a, t.i0, t.i1, false)
 		s.b.decode(p.b, t.j0, t.j1, false)
-		return func(i, j int) {
-			x, y := s.a.rows[(i-t.i0)*p.k:][lo:hi], s.b.rows[(j-t.j0)*p.k:][lo:hi]
-			dst[i*p.n+j] = uint64(dotIntegers(x, y))
+		return func(at place) {
+			x, y := s.a.rows[(at.i-t.i0)*p.k:][lo:hi], s.b.rows[(at.j-t.j0)*p.k:][lo:hi]
+			dst[at.to] = uint64(dotIntegers(x, y))
 		}, func() { integerPool.Put(s) }
 	})
 }

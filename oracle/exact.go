@@ -52,11 +52,10 @@ type exactSums interface {
 // exact writes exact results to c. sums returns those of a tile, and what gives them back.
 func exact[T gemm.Output](ctx context.Context, c []T, g grid, o *Options, sums func(t *tile) (exactSums, func())) error {
 	l := layoutOf[T]()
-	err := g.elements(ctx, "exact", o, func(t *tile) (func(i, j int), func()) {
+	err := g.elements(ctx, "exact", o, nil, func(t *tile) (func(x place), func()) {
 		s, end := sums(t)
-		return func(i, j int) {
-			at := i*g.n + j
-			c[at] = fromBits[T](s.exactBits(i, j, newEnding(c, at, j, o), l))
+		return func(x place) {
+			c[x.to] = fromBits[T](s.exactBits(x.i, x.j, newEnding(c, x.to, x.j, o), l))
 		}, end
 	})
 	if err == nil {

@@ -10,8 +10,9 @@ import (
 
 // ExactAt writes to exact and, unless that is nil, to bound what [Exact] and [Bound] give
 // for the elements of C, of shape [M, N], at the places at: i·N + j for that of row i and
-// column j. It takes time in proportion to their number, and is told to o.Progress as
-// "sample". old is all of the old C where o.Accumulate asks for one, otherwise nil.
+// column j; at nil is all of them, computed in one pass instead of two. It takes
+// time in proportion to their number, and is told to o.Progress as "sample", or "exact" if
+// they are all. old is all of the old C where o.Accumulate asks for one, otherwise nil.
 //
 // It returns an error, and writes nothing, if Bound would, if there is no such place, or if
 // a slice is not of the right length, and ctx's error when ctx ends. Results must not
@@ -34,20 +35,19 @@ func ExactAt[T gemm.Output](ctx context.Context, exact []T, bound []float64, old
 		d = newDerivation(&p, acc, o, l)
 		tables = &[2][256]float64{magnitudes(a.Format, acc.modeled()), magnitudes(b.Format, acc.modeled())}
 	}
-	err = p.tilesAt(ctx, "sample", &o, at, func(t *tile) error {
+	op := "sample"
+	if at == nil {
+		op = "exact"
+	}
+	err = p.elements(ctx, op, &o, at, func(t *tile) (func(x place), func()) {
 		s := p.strips(t, tables)
-		defer stripsPool.Put(s)
-		for _, x := range t.some {
+		return func(x place) {
 			e := newEnding(old, x.i*p.n+x.j, x.j, &o)
 			exact[x.to] = fromBits[T](s.exactBits(x.i, x.j, e, l))
 			if bound != nil {
 				bound[x.to] = d.element(s, x.i, x.j, e)
 			}
-			if err := t.done(); err != nil {
-				return err
-			}
-		}
-		return nil
+		}, func() { stripsPool.Put(s) }
 	})
 	if err != nil {
 		return fmt.Errorf("oracle: %w", err)
@@ -55,15 +55,19 @@ func ExactAt[T gemm.Output](ctx context.Context, exact []T, bound []float64, old
 	return nil
 }
 
-// checkPlaces checks the options, the places and the lengths of slices.
+// checkPlaces checks the options, the places, nil being all, and the lengths of slices.
 func (g grid) checkPlaces(exact int, bound []float64, old int, at []int, o *Options) error {
+	places := len(at)
+	if at == nil {
+		places = g.m * g.n
+	}
 	switch {
 	case o.Workers < 0:
 		return fmt.Errorf("%d workers: want 0 or more", o.Workers)
-	case exact != len(at):
-		return fmt.Errorf("%d results for %d places", exact, len(at))
-	case bound != nil && len(bound) != len(at):
-		return fmt.Errorf("%d bounds for %d places", len(bound), len(at))
+	case exact != places:
+		return fmt.Errorf("%d results for %d places", exact, places)
+	case bound != nil && len(bound) != places:
+		return fmt.Errorf("%d bounds for %d places", len(bound), places)
 	case o.Bias != nil && len(o.Bias) != g.n:
 		return fmt.Errorf("bias of %d elements: want %d", len(o.Bias), g.n)
 	case o.Accumulate && old != g.m*g.n:

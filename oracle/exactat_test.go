@@ -43,11 +43,18 @@ func TestExactAt(t *testing.T) {
 			require.NoError(t, Exact(t.Context(), exact, a, b, o))
 			for _, acc := range []Accumulation{{}, {Truncated: true}, {Kernel: Kernel{Model: HopperWGMMA()}}} {
 				require.NoError(t, Bound(t.Context(), bound, old, a, b, acc, o))
-				for _, some := range []int{1, 7, m * n} {
-					at := r.Perm(m * n)[:min(some, m*n)]
-					gotExact, gotBound := make([]float32, len(at)), make([]float64, len(at))
+				for _, some := range []int{1, 7, m * n, -1} {
+					places := r.Perm(m * n)[:min(max(some, 0), m*n)]
+					at := places
+					if some < 0 {
+						at = nil // all, in order
+						for i := range m * n {
+							places = append(places, i)
+						}
+					}
+					gotExact, gotBound := make([]float32, len(places)), make([]float64, len(places))
 					require.NoError(t, ExactAt(t.Context(), gotExact, gotBound, old, at, a, b, acc, o))
-					for i, place := range at {
+					for i, place := range places {
 						require.Equal(t, number32(exact[place]), number32(gotExact[i]))
 						require.Equal(t, bound[place], gotBound[i])
 					}
@@ -64,6 +71,7 @@ func TestExactAt(t *testing.T) {
 			return ExactAt(t.Context(), two, nil, nil, []int{-1, 0}, a, b, Accumulation{}, Options{})
 		},
 		"2 results for 1 places": func() error { return ExactAt(t.Context(), two, nil, nil, []int{1}, a, b, Accumulation{}, Options{}) },
+		"2 results for 6 places": func() error { return ExactAt(t.Context(), two, nil, nil, nil, a, b, Accumulation{}, Options{}) },
 		"1 bounds for 2 places": func() error {
 			return ExactAt(t.Context(), two, make([]float64, 1), nil, []int{0, 1}, a, b, Accumulation{}, Options{})
 		},

@@ -85,28 +85,41 @@ func (g grid) tiles(ctx context.Context, op string, o *Options, work func(t *til
 	return w.run(ctx, op, o, (g.m+tileRows-1)/tileRows*columns, g.m*g.n)
 }
 
-// elements is tiles for work on single elements: begin returns what to do with those of a tile,
-// and what to do in the end.
-func (g grid) elements(ctx context.Context, op string, o *Options, begin func(t *tile) (element func(i, j int), end func())) error {
-	return g.tiles(ctx, op, o, func(t *tile) error {
+// elements is tiles for work on single elements, those at the given places, or all if at is
+// nil: begin returns what to do with those of a tile, and what to do in the end.
+func (g grid) elements(ctx context.Context, op string, o *Options, at []int, begin func(t *tile) (element func(x place), end func())) error {
+	work := func(t *tile) error {
 		element, end := begin(t)
 		defer end()
-		for i := t.i0; i < t.i1; i++ {
-			for j := t.j0; j < t.j1; j++ {
-				element(i, j)
-				if err := t.done(); err != nil {
-					return err
-				}
-			}
-		}
-		return nil
-	})
-}
-
-// tilesAt is tiles for the elements at the given places only.
-func (g grid) tilesAt(ctx context.Context, op string, o *Options, at []int, work func(t *tile) error) error {
+		return t.each(g.n, element)
+	}
+	if at == nil {
+		return g.tiles(ctx, op, o, work)
+	}
 	w := &tileWorker{grid: g, work: work, parts: g.places(at)}
 	return w.run(ctx, op, o, len(w.parts), len(at))
+}
+
+// each calls do for every element of the tile that is asked for, of a result of n columns.
+func (t *tile) each(n int, do func(x place)) error {
+	for _, x := range t.some {
+		do(x)
+		if err := t.done(); err != nil {
+			return err
+		}
+	}
+	if t.some != nil {
+		return nil
+	}
+	for i := t.i0; i < t.i1; i++ {
+		for j := t.j0; j < t.j1; j++ {
+			do(place{i, j, i*n + j})
+			if err := t.done(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // run computes so many tiles, of so many elements.

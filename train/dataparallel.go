@@ -56,46 +56,56 @@ type shardResult struct {
 	err   error
 }
 
-// NewDataParallel returns a number of replicas of a model, itself included. The others
-// are made by replica, which is called one time less, and must have the description,
-// the parameters and the scales of the model; their own values are given up for the
-// model's. Each must be a model of its own, with gradients and an [nn.Shared] that no
-// other has. It is an error if there is not at least one ([ErrInput]), if a replica is
-// another model or has parts of one ([ErrMismatch]), or what replica returns.
+// NewDataParallel returns a number of replicas of a model, itself included, as [Replicas]
+// does, whose errors it returns; the replicas' own values are given up for the model's.
 func NewDataParallel[M Model](model M, replicas int, replica func() (M, error)) (*DataParallel[M], error) {
-	if replicas < 1 {
-		return nil, inputError("train: %d replicas: there must be at least 1", replicas)
+	all, err := Replicas(model, replicas, replica)
+	if err != nil {
+		return nil, err
 	}
-	if replicas > 1 && replica == nil {
-		return nil, inputError("train: %d replicas without a function that makes them", replicas)
+	return &DataParallel[M]{replicas: all}, nil
+}
+
+// Replicas returns a number of replicas of a model, the first of which is the model itself. The
+// others are made by replica, which is called one time less, and must have the description,
+// the parameters and the scales of the model. Each must be a model of its own, with gradients
+// and an [nn.Shared] that no other has. It is an error if there is not at least one
+// ([ErrInput]), if a replica is another model or has parts of one ([ErrMismatch]), or what
+// replica returns.
+func Replicas[M Model](model M, n int, replica func() (M, error)) ([]M, error) {
+	if n < 1 {
+		return nil, inputError("train: %d replicas: there must be at least 1", n)
+	}
+	if n > 1 && replica == nil {
+		return nil, inputError("train: %d replicas without a function that makes them", n)
 	}
 	if err := checkModel(model); err != nil {
 		return nil, fmt.Errorf("train: %w", err)
 	}
-	d := &DataParallel[M]{replicas: []M{model}}
-	for range replicas - 1 {
+	all := []M{model}
+	for range n - 1 {
 		r, err := replica()
 		if err != nil {
 			return nil, err
 		}
-		if err := d.accept(r); err != nil {
+		if err := accept(all, r); err != nil {
 			return nil, fmt.Errorf("train: %w", err)
 		}
-		d.replicas = append(d.replicas, r)
+		all = append(all, r)
 	}
-	return d, nil
+	return all, nil
 }
 
-// accept returns an error unless r is the same model as the one that d has and shares
-// no memory with it or its other replicas.
-func (d *DataParallel[M]) accept(r M) error {
+// accept returns an error unless r is the same model as the first of some replicas and shares
+// no memory with any of them.
+func accept[M Model](replicas []M, r M) error {
 	if isNil(r) {
 		return inputError("a replica: %w", errNoModel)
 	}
-	if err := sameModel(d.replicas[0], r); err != nil {
+	if err := sameModel(replicas[0], r); err != nil {
 		return err
 	}
-	for _, other := range d.replicas {
+	for _, other := range replicas {
 		if err := separate(other, r); err != nil {
 			return err
 		}

@@ -52,10 +52,7 @@ func runConvert(cmd *cobra.Command, args []string, f *convertFlags) error {
 	if err := c.planIt(ctx, cmd, f); err != nil {
 		return err
 	}
-	cert, err := c.complete(f.resume)
-	if err != nil {
-		return err
-	}
+	cert := c.complete(f.resume)
 	if cert == nil {
 		if cert, err = c.run(ctx, cmd, args, f); err != nil {
 			return err
@@ -133,8 +130,8 @@ func (c *conversion) planIt(ctx context.Context, cmd *cobra.Command, f *convertF
 		}
 		return mendSource(err)
 	}
-	c.files, err = c.plan.Files()
-	return err
+	c.files = c.plan.Files()
+	return nil
 }
 
 // readAmax reads the largest magnitudes of layers' inputs.
@@ -151,23 +148,19 @@ func readAmax(path string) (amax map[string]float32, err error) {
 
 // complete returns the certificate of a conversion that is to be resumed and is complete;
 // nil if there is none.
-func (c *conversion) complete(resume bool) (*checkpoint.Certificate, error) {
+func (c *conversion) complete(resume bool) *checkpoint.Certificate {
 	if !resume {
-		return nil, nil
+		return nil
 	}
 	c.tidy()
 	if _, err := outdir.Read(c.out); err != nil {
-		return nil, nil // what is wrong is said later
+		return nil // what is wrong is said later
 	}
 	cert, err := checkpoint.ReadCertificate(c.out)
-	if err != nil {
-		return nil, nil
+	if err != nil || cert.Plan != c.plan.Digest() {
+		return nil
 	}
-	digest, err := c.plan.Digest()
-	if err != nil || cert.Plan != digest {
-		return nil, err
-	}
-	return cert, nil
+	return cert
 }
 
 // run converts what is missing and puts all files into their places.

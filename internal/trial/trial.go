@@ -5,9 +5,9 @@ package trial
 import (
 	"context"
 	"fmt"
-	"math"
 	"time"
 
+	"github.com/octavo-fp8/octavo/internal/number"
 	"github.com/octavo-fp8/octavo/nn"
 	"github.com/octavo-fp8/octavo/optim"
 	"github.com/octavo-fp8/octavo/telemetry"
@@ -64,10 +64,24 @@ func (r *Run) StepOrSkip(ctx context.Context, tokens, targets []int32, batch, se
 	if f.Loss, err = r.gradients(ctx, tokens, targets, batch, seq); err != nil {
 		return f, nil, err
 	}
-	if held, err := r.held(&f); held || err != nil {
-		return f, nil, err
+	params, finite := r.Model.Params(), false
+	if r.Hold != nil {
+		f.GradientNorm = optim.GradientNorm(params)
+		held, err := r.Hold(f)
+		if err != nil {
+			return f, nil, err
+		}
+		if finite = number.IsFinite(f.GradientNorm); finite && held {
+			r.Model.DropStep()
+			return f, nil, nil
+		}
 	}
-	if f.GradientNorm, skip, err = r.Optimizer.StepOrSkip(ctx, r.Model.Params(), rate, recorder); err != nil {
+	if finite {
+		err = r.Optimizer.StepNorm(ctx, params, rate, f.GradientNorm)
+	} else { // not known, or to be skipped
+		f.GradientNorm, skip, err = r.Optimizer.StepOrSkip(ctx, params, rate, recorder)
+	}
+	if err != nil {
 		return f, nil, r.broken(f, err)
 	}
 	if skip != nil {
@@ -76,21 +90,6 @@ func (r *Run) StepOrSkip(ctx context.Context, tokens, targets []int32, batch, se
 	}
 	r.endStep()
 	return f, nil, nil
-}
-
-// held asks whether a step is to be held. One whose gradient is not finite is for
-// [optim.AdamW.StepOrSkip].
-func (r *Run) held(f *Figures) (bool, error) {
-	if r.Hold == nil {
-		return false, nil
-	}
-	f.GradientNorm = optim.GradientNorm(r.Model.Params())
-	held, err := r.Hold(*f)
-	if err != nil || !held || math.IsNaN(f.GradientNorm) || math.IsInf(f.GradientNorm, 0) {
-		return false, err
-	}
-	r.Model.DropStep()
-	return true, nil
 }
 
 // endStep ends a step that was taken, for delayed scales where their window ends.

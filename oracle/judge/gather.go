@@ -9,6 +9,7 @@ import (
 	"github.com/octavo-fp8/octavo/internal/parallel"
 	"github.com/octavo-fp8/octavo/internal/subset"
 	"github.com/octavo-fp8/octavo/oracle"
+	"github.com/octavo-fp8/octavo/tensor"
 )
 
 // gather returns elements of c.
@@ -20,10 +21,14 @@ func gather[T any](c []T, at []int) []T {
 	return part
 }
 
-// wantedAt computes what the elements at the given places, in ascending order, are
-// compared with.
-func wantedAt[T gemm.Output](ctx context.Context, j *job, old []T, at []int) (*wanted[T], error) {
-	w := &wanted[T]{at: at, exact: make([]T, len(at)), bound: make([]float64, len(at)), bits: j.claim.Want != Exact}
+// newWanted computes what the elements at the given places, in ascending order, or all if at
+// is nil, are compared with.
+func newWanted[T gemm.Output](ctx context.Context, j *job, old []T, at []int) (*wanted[T], error) {
+	n := len(at)
+	if at == nil {
+		n = j.m * j.n
+	}
+	w := &wanted[T]{at: at, exact: make([]T, n), bound: make([]float64, n), bits: j.claim.Want != Exact}
 	w.claimed = w.exact
 	bound := w.bound
 	if j.claim.Want == Predicted {
@@ -32,12 +37,25 @@ func wantedAt[T gemm.Output](ctx context.Context, j *job, old []T, at []int) (*w
 	if err := oracle.ExactAt(ctx, w.exact, bound, old, at, j.a, j.b, j.claim.accumulation(), j.options); err != nil || !w.bits {
 		return w, err
 	}
-	w.claimed = make([]T, len(at))
-	return w, w.claim(ctx, j, old)
+	w.claimed = make([]T, n)
+	if at != nil {
+		return w, w.claimRows(ctx, j, old)
+	}
+	copy(w.claimed, old)
+	return w, claim(ctx, j, w.claimed, w.bound, j.a, j.b, j.options)
 }
 
-// claim computes the elements that are claimed bit for bit, those of a row of C at a time.
-func (w *wanted[T]) claim(ctx context.Context, j *job, old []T) error {
+// claim computes elements that are claimed bit for bit, and the bounds of those that are
+// predicted. c begins as the old C.
+func claim[T gemm.Output](ctx context.Context, j *job, c []T, bound []float64, a, b *tensor.Tensor, o oracle.Options) error {
+	if j.claim.Want == Canonical {
+		return gemm.Multiply(ctx, c, a, b, o)
+	}
+	return oracle.Predict(ctx, c, bound, a, b, j.claim.Kernel, o)
+}
+
+// claimRows computes the elements that are claimed bit for bit, those of a row of C at a time.
+func (w *wanted[T]) claimRows(ctx context.Context, j *job, old []T) error {
 	rows := rowsOf(w.at, j.n)
 	var m meter.Meter
 	m.Start(ctx, j.options.Progress, "claim", int64(len(w.at)))
@@ -96,10 +114,7 @@ func (w *wanted[T]) row(ctx context.Context, j *job, old []T, r rowOf) error {
 	if old != nil {
 		copy(claimed, gather(old, at))
 	}
-	if j.claim.Want == Canonical {
-		return gemm.Multiply(ctx, claimed, a, b, o)
-	}
-	return oracle.Predict(ctx, claimed, w.bound[r.lo:r.hi], a, b, j.claim.Kernel, o)
+	return claim(ctx, j, claimed, w.bound[r.lo:r.hi], a, b, o)
 }
 
 // spread returns up to most of the total indices below n for which wrong holds: spread

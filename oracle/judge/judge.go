@@ -24,8 +24,8 @@ type Options struct {
 	// Sample, unless nil, has only some elements of C looked at.
 	Sample *Sample
 
-	// Progress, unless nil, hears of the parts of the judgement in turn: "exact",
-	// "bound" and so on, or "sample".
+	// Progress, unless nil, hears of the parts of the judgement in turn: "exact", or
+	// "sample", and so on.
 	Progress progress.Reporter
 }
 
@@ -48,18 +48,15 @@ func Check[T gemm.Output](ctx context.Context, got, old []T, a, b *tensor.Tensor
 	j.options.Accumulate = old != nil
 	v := j.describe()
 	v.Type = typeOf[T]()
-	w := &wanted[T]{}
 	looked := got
-	if o.Sample == nil {
-		w, err = newWanted(ctx, j, old)
-	} else {
-		var at []int
+	var at []int
+	if o.Sample != nil {
 		if at, v.Sample, err = choose(ctx, j, o.Sample, got, old); err != nil {
 			return nil, err
 		}
 		looked = gather(got, at)
-		w, err = wantedAt(ctx, j, old, at)
 	}
+	w, err := newWanted(ctx, j, old, at)
 	if err != nil {
 		return nil, err
 	}
@@ -171,33 +168,6 @@ type wanted[T gemm.Output] struct {
 	exact   []T       // the same where that is claimed
 	bound   []float64 // of the distance to exact
 	bits    bool      // claimed is to be met bit for bit
-}
-
-// newWanted computes all elements.
-func newWanted[T gemm.Output](ctx context.Context, j *job, old []T) (*wanted[T], error) {
-	fresh := func() []T {
-		if old != nil {
-			return slices.Clone(old)
-		}
-		return make([]T, j.m*j.n)
-	}
-	w := &wanted[T]{exact: fresh(), bound: make([]float64, j.m*j.n), bits: j.claim.Want != Exact}
-	if err := oracle.Exact(ctx, w.exact, j.a, j.b, j.options); err != nil {
-		return nil, err
-	}
-	w.claimed = w.exact
-	if w.bits {
-		w.claimed = fresh()
-	}
-	switch j.claim.Want {
-	case Predicted:
-		return w, oracle.Predict(ctx, w.claimed, w.bound, j.a, j.b, j.claim.Kernel, j.options)
-	case Canonical:
-		if err := gemm.Multiply(ctx, w.claimed, j.a, j.b, j.options); err != nil {
-			return nil, err
-		}
-	}
-	return w, oracle.Bound(ctx, w.bound, old, j.a, j.b, j.claim.accumulation(), j.options)
 }
 
 func (w *wanted[T]) comparison(j *job) oracle.Comparison {

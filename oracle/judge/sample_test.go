@@ -69,11 +69,11 @@ func testSampleIsOfTheWhole[T gemm.Output](t *testing.T) {
 		j, err := newJob(a, b, claim, o)
 		require.NoError(t, err)
 		j.options.Accumulate = old != nil
-		whole, err := newWanted(t.Context(), j, old)
+		whole, err := newWanted(t.Context(), j, old, nil)
 		require.NoError(t, err)
 		at, _, err := choose(t.Context(), j, o.Sample, got, old)
 		require.NoError(t, err)
-		part, err := wantedAt(t.Context(), j, old, at)
+		part, err := newWanted(t.Context(), j, old, at)
 		require.NoError(t, err)
 		require.True(t, sameBits(gather(whole.claimed, at), part.claimed))
 		require.True(t, sameBits(gather(whole.exact, at), part.exact))

@@ -47,7 +47,7 @@ func (w *wanted[T]) fillFinite(ctx context.Context, j *job, got, old []T) error 
 	}
 	part := *j
 	part.claim.Accumulation.Finite = true
-	v, err := wantedAt(ctx, &part, old, w.places(at))
+	v, err := newWanted(ctx, &part, old, w.places(at))
 	if err != nil {
 		return err
 	}

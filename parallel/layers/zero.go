@@ -121,8 +121,8 @@ type zeroRank[M train.Model] struct {
 }
 
 // NewZero returns a model on ranks, of which the first has the model itself; replica
-// makes the others, as [train.NewDataParallel] says, and optimizer an [optim.AdamW] for
-// each, all with the same options. The error is [collective.ErrInput], or that of NewDataParallel.
+// makes the others, as [train.Replicas] says, and optimizer an [optim.AdamW] for
+// each, all with the same options. The error is [collective.ErrInput], or that of Replicas.
 func NewZero[M train.Model](model M, ranks int, replica func() (M, error), optimizer func() *optim.AdamW, o ZeroOptions) (*Zero[M], error) {
 	if err := o.Check(); err != nil {
 		return nil, err
@@ -133,12 +133,8 @@ func NewZero[M train.Model](model M, ranks int, replica func() (M, error), optim
 	if ranks > 1 && replica == nil {
 		return nil, inputError("NewZero: %d ranks without a function that makes replicas", ranks)
 	}
-	models := []M{model}
-	if _, err := train.NewDataParallel(model, ranks, func() (M, error) { // for its checks
-		m, err := replica()
-		models = append(models, m)
-		return m, err
-	}); err != nil {
+	models, err := train.Replicas(model, ranks, replica)
+	if err != nil {
 		return nil, err
 	}
 	z := &Zero[M]{o: o}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/octavo-fp8/octavo/nn"
 	"github.com/octavo-fp8/octavo/parallel/collective"
 )
 
@@ -155,6 +156,32 @@ func TestManySteps(t *testing.T) {
 	require.Equal(t, bad, got.Steps)
 	require.Equal(t, Value(3), got.First.Got)
 	require.Equal(t, 3*(bad+1), done, "the run, and both again")
+}
+
+// TestSequences: activations have a part for each sequence, but for those of an expert, whatever
+// the number of its rows.
+func TestSequences(t *testing.T) {
+	r, s := newRecorder(), new(nn.Shared)
+	defer Watch{Recorder: r, Sequences: 2}.tap(s, 0, 3)()
+	values := []float32{1, 2, 3, 4, 5, 6, 7, 8}
+	for _, rows := range []int{4, 1} { // of experts
+		s.Tap("model.layers.0.mlp.experts.10.gate_proj.input", values[:2*rows], rows, 2)
+	}
+	for _, name := range []string{"model.layers.0.output", "model.layers.0.mlp.shared_experts.up_proj.input"} {
+		s.Tap(name, values, 4, 2)
+	}
+	want := map[key][]float32{
+		{"model.layers.0.mlp.experts.10.gate_proj.input", 6, 0}:   values,
+		{"model.layers.0.mlp.experts.10.gate_proj.input", 6, 1}:   values[:2],
+		{"model.layers.0.output", 6, 0}:                           values[:4],
+		{"model.layers.0.output", 7, 0}:                           values[4:],
+		{"model.layers.0.mlp.shared_experts.up_proj.input", 6, 0}: values[:4],
+		{"model.layers.0.mlp.shared_experts.up_proj.input", 7, 0}: values[4:],
+	}
+	require.Len(t, r.entries, len(want))
+	for k, part := range want {
+		require.Equal(t, []held{{0, digestOf(part)}}, r.entries[k].copies, "%v", k)
+	}
 }
 
 // TestTimes: a name that comes twice in a step is two tensors.

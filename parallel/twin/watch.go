@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/octavo-fp8/octavo/nn"
 	"github.com/octavo-fp8/octavo/optim"
@@ -25,7 +26,7 @@ type Watch struct {
 	Scales bool
 
 	// Sequences is the number of sequences of a shard, of which activations are recorded,
-	// each as a part; 0: none are.
+	// each as a part, but those of an expert, which are one; 0: none are.
 	Sequences int
 
 	Sums   *Sums     // is told what ranks have; nil: nobody
@@ -87,13 +88,12 @@ func (w Watch) tap(s *nn.Shared, rank, shard int) (restore func()) {
 	before := s.Tap
 	s.Tap = func(name string, values []float32, rows, cols int) {
 		n := w.Sequences
-		if rows%n != 0 { // of an expert
-			w.Recorder.Record(Place{name, shard * n, rank, PhaseGradients}, values)
-			return
+		if slices.Contains(strings.Split(name, "."), "experts") {
+			n = 1 // its rows are the tokens that chose an expert, of any sequence
 		}
 		for i := range n {
 			part := values[i*rows/n*cols : (i+1)*rows/n*cols]
-			w.Recorder.Record(Place{name, shard*n + i, rank, PhaseGradients}, part)
+			w.Recorder.Record(Place{name, shard*w.Sequences + i, rank, PhaseGradients}, part)
 		}
 	}
 	return func() { s.Tap = before }

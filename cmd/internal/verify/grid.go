@@ -15,7 +15,7 @@ import (
 type grid struct {
 	shape
 	block      int  // tokens that share a scale, where there are several blocks
-	bySequence bool // the first dimension is of sequences; else of the file's batch
+	bySequence bool // the first dimension is of several sequences; else of the file's batch
 
 	of    string // what has a scale
 	whole []int  // how it is written where only that may be meant
@@ -83,7 +83,7 @@ func (a *array) readings(dims []int) (all []grid) {
 		s := a.with([4]int{1, dims[0], 1, 1})
 		all = append(all, grid{shape: s, of: "heads", whole: s.dims()})
 	case 2:
-		all = append(all, grid{shape: a.with([4]int{dims[0], dims[1], 1, 1}), of: "heads", whole: dims[1:], bySequence: true})
+		all = append(all, grid{shape: a.with([4]int{dims[0], dims[1], 1, 1}), of: "heads", whole: dims[1:], bySequence: dims[0] > 1})
 	}
 	return all
 }
@@ -95,12 +95,11 @@ func (s shape) with(extents [4]int) shape {
 }
 
 // fits reports whether the grid may be one of n sequences of the array.
-func (g *grid) fits(a *array, n int) bool {
+func (g grid) fits(a *array, n int) bool {
 	e, first := g.extents, a.extents[0]
 	if g.bySequence {
 		first = n
 	}
-	g.bySequence = g.bySequence && e[0] > 1
 	return (e[0] == first || e[0] == 1) &&
 		a.extents[1]%e[1] == 0 && (e[1] == a.extents[1] || a.flag == "q" || e[1] == 1) &&
 		e[2] <= a.extents[2] && a.extents[3]%e[3] == 0
