@@ -229,19 +229,14 @@ func (v *verifyAttentionFlags) check(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		v.File = args[0]
 	}
+	if err := v.Attention.Check(); err != nil {
+		return usageError{err}
+	}
 	switch {
 	case v.claim.Bits && v.claim.Kernel == nil:
 		return usagef("--bits are those of --kernel: name one")
 	case v.ValueDim > 0 && (set("v") || set("v-scales") || set("v-format") || set("v-block")):
 		return usagef("with --value-dim V is of K: leave out --v and what is said of it")
-	case set("cu-seqlens-k") && set("block-table"):
-		return usagef("K and V are packed with --cu-seqlens-k, and in pages with --block-table: leave " +
-			"one out")
-	case set("block-table") && !set("seqlens-k"):
-		return usagef("--block-table says which pages of keys there are: name how many keys count " +
-			"with --seqlens-k")
-	case set("seqlens-k") && set("keys"):
-		return usagef("--keys is of all sequences and --seqlens-k of each: leave one out")
 	case v.inject && v.File != "":
 		return usagef("--inject makes up what is judged: leave %s out", v.File)
 	case !v.inject && set("seed"):

@@ -10,7 +10,8 @@
 
 check raises an AssertionError with a report that says how C is wrong, where first, and what
 explains it. It demands the exact product within a derived bound or, with model="hopper-wgmma"
-or another GPU, the bits that its tensor cores give.
+or another GPU, the bits that its tensor cores give. check_attention does the same for flash
+attention.
 
 Arrays are NumPy's, of ml_dtypes' types too, or tensors of PyTorch on any device. The work is
 done by the command octavo: that which the environment variable OCTAVO names, or octavo on
@@ -20,6 +21,7 @@ and after a fork.
 """
 
 from ._arrays import unpack
+from ._attention import check_attention
 from ._audit import Audit, audit
 from ._command import CommandError
 from ._command import find as find_command
@@ -44,6 +46,7 @@ __all__ = [
     "audit",
     "cancelling",
     "check",
+    "check_attention",
     "decode",
     "dequantize",
     "encode",

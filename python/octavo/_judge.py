@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import threading
 from dataclasses import asdict, dataclass
 from typing import Any, Dict, Optional, Sequence, Tuple, Union
@@ -51,14 +52,14 @@ class Sample:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What was found of a kernel's C."""
+    """What was found of a kernel's C, or of its attention."""
 
     passed: bool
     #: In what it failed, or why it is undecided, in a line; "" if it passed.
     failure: str
-    #: The report that octavo verify prints.
+    #: The report that octavo verify, or octavo verify attention, prints.
     text: str
-    #: The keys of octavo verify --json. NaN and infinities are the strings "NaN", "+Inf"
+    #: The keys of their --json. NaN and infinities are the strings "NaN", "+Inf"
     #: and "-Inf".
     json: Dict[str, Any]
 
@@ -75,24 +76,26 @@ class Verdict:
         return self.text
 
     def __repr__(self) -> str:
-        return f"<octavo.Verdict: {self.text.splitlines()[0]}>"
+        first = re.sub(r"\n +", " ", self.text).splitlines()[0]  # which may go on in the next line
+        return f"<octavo.Verdict: {first}>"
 
 
 class Mismatch(AssertionError):
-    """A kernel's C is not what it is claimed to be, or that is undecided. Its text is the
-    report."""
+    """A kernel's C, or its attention, is not what it is claimed to be, or that is undecided.
+    Its text is the report."""
 
-    def __init__(self, verdict: Verdict, page: Optional[str] = None) -> None:
-        what = "the kernel's C is wrong"
+    def __init__(self, verdict: Verdict, page: Optional[str] = None, made: str = "C") -> None:
+        what = f"the kernel's {made} is wrong"
         if verdict.outcome == "undecided":
-            what = "it is undecided whether the kernel's C is right"
+            what = f"it is undecided whether the kernel's {made} is right"
         text = f"{what}\n\n{verdict.text}"
         super().__init__(text + (f"\npage: {page}\n" if page else ""))
         self.verdict = verdict
         self.page = page
+        self.made = made
 
     def __reduce__(self) -> Tuple[Any, ...]:
-        return Mismatch, (self.verdict, self.page)  # to be raised in another process
+        return Mismatch, (self.verdict, self.page, self.made)  # to be raised in another process
 
 
 def judge(
@@ -132,13 +135,24 @@ def judge(
         bound=bound,
         alarms=alarms,
         workers=workers,
-        page=page is not None,
     )
     if sample is not None and sample is not False:
         if not isinstance(sample, Sample):
             sample = Sample(0 if sample is True else sample)
         options["sample"] = sample._options()
-    result, parts = _process.shared.ask("check", arrays, options, progress)
+    return verdict_of("check", arrays, options, page, progress)
+
+
+def verdict_of(
+    operation: str,
+    arrays: Dict[str, Array],
+    options: Dict[str, Any],
+    page: Union[None, str, "os.PathLike[str]"],
+    progress: Optional[Progress],
+) -> Verdict:
+    """Returns the verdict that an operation gives, and writes its page."""
+    options["page"] = page is not None
+    result, parts = _process.shared.ask(operation, arrays, options, progress)
     if page is not None:
         _write(page, parts["page"].data.tobytes())
     return Verdict(result["pass"], result["failure"], result["text"], result["verdict"])
@@ -316,12 +330,12 @@ def _c_type(dtype: str) -> str:
     return _C_TYPES[dtype]
 
 
-def result_of(c: Any, name: str, dtype: Optional[str]) -> Array:
-    """Returns C, of which dtype says that uint16 is bfloat16."""
+def result_of(c: Any, name: str, dtype: Optional[str], argument: str = "c_dtype") -> Array:
+    """Returns C, of which dtype, an argument, says that uint16 is bfloat16."""
     array = take(c, name)
     if dtype is None:
         if array.dtype == "U16":
-            raise InputError(f'{name} is uint16: say c_dtype="bfloat16" if it is the bits of that')
+            raise InputError(f'{name} is uint16: say {argument}="bfloat16" if it is the bits of that')
         return array
     want = _c_type(dtype)
     if array.dtype == "U16" and want == "BF16":

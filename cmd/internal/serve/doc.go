@@ -51,6 +51,13 @@
 //	            rows, cols, tiles, seed), alarms, workers, page.
 //	            Result pass, outcome, failure, text and verdict, as octavo verify has
 //	            them, and the array page if it was asked for: HTML
+//	check_attention
+//	            q, q_scales, k, k_scales, v, v_scales, out, lse, sinks, cu_seqlens_q,
+//	            cu_seqlens_k, seqlens_k, block_table; options those flags of octavo verify
+//	            attention that do not name what is read, with _ for -: the window is an
+//	            object with left and right, a block a number of tokens; workers, page.
+//	            Scales have the shapes that octavo verify attention --help lists; BF16 has
+//	            none. Results are those of check
 //	audit       a, a_scales, b, b_scales, bias, old; options those of check that are about
 //	            the kernel, type of C (float32, bfloat16 or float16), criteria of the test
 //	            (as package audit's Criterion), defaults (assert_close, allclose or

@@ -24,16 +24,17 @@ var operations map[string]operation
 
 func init() {
 	operations = map[string]operation{ // which name each other in errors
-		"audit":      auditTest,
-		"check":      check,
-		"multiply":   multiply,
-		"encode":     encode,
-		"decode":     decode,
-		"quantize":   quantize,
-		"dequantize": dequantize,
-		"operands":   exactOperands,
-		"cancelling": cancelling,
-		"generate":   generate,
+		"audit":           auditTest,
+		"check":           check,
+		"check_attention": checkAttention,
+		"multiply":        multiply,
+		"encode":          encode,
+		"decode":          decode,
+		"quantize":        quantize,
+		"dequantize":      dequantize,
+		"operands":        exactOperands,
+		"cancelling":      cancelling,
+		"generate":        generate,
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"strings"
 
@@ -127,20 +128,24 @@ func check(c *call) (any, []safetensors.Tensor, error) {
 		err = fmt.Errorf("check wants a tensor %q: %w", "c", err)
 	case err != nil:
 	case got.DType == safetensors.BF16:
-		v, err = judged[fp8.BFloat16](c, &p, options)
+		v, err = judgeProduct[fp8.BFloat16](c, &p, options)
 	case got.DType == safetensors.F16:
-		v, err = judged[float16.Float16](c, &p, options)
+		v, err = judgeProduct[float16.Float16](c, &p, options)
 	default:
-		v, err = judged[float32](c, &p, options)
+		v, err = judgeProduct[float32](c, &p, options)
 	}
 	if err != nil {
 		return nil, nil, err
 	}
-	return report(v, o.Page)
+	failure := ""
+	if !v.Pass {
+		failure = v.Failure()
+	}
+	return report(v, v.Pass, v.Outcome, failure, o.Page)
 }
 
-// judged has C judged as the type that it has.
-func judged[T gemm.Output](c *call, p *product, o judge.Options) (*judge.Verdict, error) {
+// judgeProduct has C judged as the type that it has.
+func judgeProduct[T gemm.Output](c *call, p *product, o judge.Options) (*judge.Verdict, error) {
 	got, err := safetensors.Elements[T](c.file, "c")
 	if err != nil {
 		return nil, err
@@ -172,17 +177,19 @@ func typeOf(c *call, name string) safetensors.DType {
 	return info.DType
 }
 
-// report returns what is said of a verdict.
-func report(v *judge.Verdict, page bool) (any, []safetensors.Tensor, error) {
+// verdict is what is said of a kernel's result.
+type verdict interface {
+	WriteText(w io.Writer) error
+	WritePage(w io.Writer) error
+}
+
+// report returns what is said of a verdict, whose failure is "" where it passes.
+func report(v verdict, pass bool, outcome, failure string, page bool) (any, []safetensors.Tensor, error) {
 	var text, html bytes.Buffer
 	if err := v.WriteText(&text); err != nil {
 		return nil, nil, err
 	}
-	failure := ""
-	if !v.Pass {
-		failure = v.Failure()
-	}
-	result := map[string]any{"pass": v.Pass, "outcome": v.Outcome, "failure": failure, "text": text.String(), "verdict": v}
+	result := map[string]any{"pass": pass, "outcome": outcome, "failure": optionsIn(failure), "text": optionsIn(text.String()), "verdict": v}
 	if !page {
 		return result, nil, nil
 	}

@@ -9,6 +9,7 @@ import (
 	"io"
 	"maps"
 	"reflect"
+	"regexp"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -163,9 +164,20 @@ func (r *request) id() *int64 { return &r.ID }
 
 func (s *Server) message(err error) string {
 	if s.Message != nil {
-		return s.Message(err)
+		return optionsIn(s.Message(err))
 	}
-	return err.Error()
+	return optionsIn(err.Error())
+}
+
+// flags are those that commands have for options.
+var flags = regexp.MustCompile(`(^|\s)--[a-z][a-z0-9-]*`)
+
+// optionsIn returns a text with the names of options for those of flags: scale_order for
+// --scale-order.
+func optionsIn(text string) string {
+	return flags.ReplaceAllStringFunc(text, func(flag string) string {
+		return strings.ReplaceAll(strings.Replace(flag, "--", "", 1), "-", "_")
+	})
 }
 
 // pack returns a safetensors file of arrays.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/octavo-fp8/octavo/attention"
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/oracle"
 	"github.com/octavo-fp8/octavo/oracle/power"
@@ -338,6 +339,10 @@ func FuzzAnswer(f *testing.F) {
 	ask("check", formats, append(both, floatArray("c", []int{2, 3}, make([]float32, 6)))...)
 	ask("multiply", formats, both...)
 	ask("audit", map[string]any{"a_format": "E4M3", "b_format": "E4M3", "alone": true, "defaults": "allclose"}, both...)
+	p, out, lse := attended(f)
+	asked := append(attentionArrays(p), floatArray("out", []int{4, 3, 8}, out), floatArray("lse", []int{4, 3}, lse))
+	ask("check_attention", map[string]any{"causal": true, "window": attention.Window{Left: 3}, "sums": "hopper-wgmma", "page": true}, asked...)
+	ask("check_attention", map[string]any{"kernel": "fa4", "value_dim": 8, "q_block": 3}, asked[:len(asked)-1]...)
 	ask("encode", map[string]any{"format": "E4M3"}, floatArray("values", []int{1}, []float32{1}))
 	ask("decode", nil, safetensors.New("codes", safetensors.F8E5M2, []int{1}, []byte{1}))
 	ask("quantize", map[string]any{"profile": "mx-floor", "block": "1x32"}, floatArray("values", []int{1, 2}, []float32{1, 2}))

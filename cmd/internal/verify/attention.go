@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -46,20 +47,24 @@ func (i *Attention) Run(ctx context.Context, c judged.Claim, o judged.Options) (
 		return nil, err
 	}
 	defer in.File.Close()
-	b, err := i.readBatch(in)
-	if err != nil {
-		return nil, about(i.File, err)
-	}
-	got, where := in, i.File
+	got := in
 	if i.Got != "" {
-		where = i.Got
 		if got, err = openSource(i.Got, i.BFloat16); err != nil {
 			return nil, err
 		}
 		defer got.File.Close()
 	}
+	return i.Judge(ctx, in, got, c, o)
+}
+
+// Judge is [Attention.Run] of what two open files hold, the second the results.
+func (i *Attention) Judge(ctx context.Context, in, got *operands.Source, c judged.Claim, o judged.Options) (*judged.Verdict, error) {
+	b, err := i.readBatch(in)
+	if err != nil {
+		return nil, about(i.File, err)
+	}
 	if err := i.findResults(b, got); err != nil {
-		return nil, about(where, err)
+		return nil, about(cmp.Or(i.Got, i.File), err)
 	}
 	switch b.out.DType {
 	case safetensors.BF16:
@@ -68,6 +73,19 @@ func (i *Attention) Run(ctx context.Context, c judged.Claim, o judged.Options) (
 		return checkBatch[float16.Float16](ctx, b, c, o)
 	}
 	return checkBatch[float32](ctx, b, c, o)
+}
+
+// Check refuses names and numbers of keys that do not go together.
+func (i *Attention) Check() error {
+	switch {
+	case i.Lengths.Keys != "" && i.Pages != "":
+		return errors.New("K and V are packed with --cu-seqlens-k, and in pages with --block-table: leave one out")
+	case i.Pages != "" && i.Used == "":
+		return errors.New("--block-table says which pages of keys there are: name how many keys count with --seqlens-k")
+	case i.Used != "" && i.Keys > 0:
+		return errors.New("--keys is of all sequences and --seqlens-k of each: leave one out")
+	}
+	return nil
 }
 
 // openSource opens a file, of which there may be none.
