@@ -56,13 +56,9 @@ const (
 
 var verdicts = enum.Enum[Detection]{Type: "Detection", What: "detection", Prefix: "audit", Names: []string{"survives", "caught", "rounding", "unchanged"}}
 
-// String returns a name such as "survives".
-func (v Detection) String() string { return verdicts.String(v) }
-
-// MarshalText returns the name, and an error for an unknown detection.
-func (v Detection) MarshalText() ([]byte, error) { return verdicts.MarshalText(v) }
-
-// UnmarshalText takes a name in any case.
+// String returns a name such as "survives". UnmarshalText takes it in any case.
+func (v Detection) String() string                   { return verdicts.String(v) }
+func (v Detection) MarshalText() ([]byte, error)     { return verdicts.MarshalText(v) }
 func (v *Detection) UnmarshalText(text []byte) error { return verdicts.UnmarshalText(v, text) }
 
 // Outcome is a fault and what became of it.

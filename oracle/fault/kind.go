@@ -29,10 +29,7 @@ func (k Kind) part() part {
 }
 
 // String returns the kind's name, such as "scales-reciprocal"; that of None is "none".
-func (k Kind) String() string { return table.String(k) }
-
-// MarshalText returns the name, and an error for an unknown kind.
-func (k Kind) MarshalText() ([]byte, error) { return table.MarshalText(k) }
-
-// UnmarshalText takes a name in any case.
+// UnmarshalText takes names in any case.
+func (k Kind) String() string                   { return table.String(k) }
+func (k Kind) MarshalText() ([]byte, error)     { return table.MarshalText(k) }
 func (k *Kind) UnmarshalText(text []byte) error { return table.UnmarshalText(k, text) }

@@ -31,13 +31,9 @@ const (
 
 var alarms = enum.Enum[Alarms]{Type: "Alarms", What: "treatment of alarms", Prefix: "judge", Names: []string{"fail", "warn", "ignore"}}
 
-// String returns a name such as "warn".
-func (a Alarms) String() string { return alarms.String(a) }
-
-// MarshalText returns the name, and an error for an unknown treatment.
-func (a Alarms) MarshalText() ([]byte, error) { return alarms.MarshalText(a) }
-
-// UnmarshalText takes a name in any case.
+// String returns a name such as "warn". UnmarshalText takes it in any case.
+func (a Alarms) String() string                   { return alarms.String(a) }
+func (a Alarms) MarshalText() ([]byte, error)     { return alarms.MarshalText(a) }
 func (a *Alarms) UnmarshalText(text []byte) error { return alarms.UnmarshalText(a, text) }
 
 // Power says what would have been seen of a kernel's faults, and what the errors say that
