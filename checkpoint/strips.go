@@ -7,6 +7,7 @@ import (
 
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/internal/meter"
+	"github.com/octavo-fp8/octavo/internal/number"
 	"github.com/octavo-fp8/octavo/internal/workpool"
 	"github.com/octavo-fp8/octavo/tensor"
 )
@@ -63,7 +64,7 @@ func spansOf(w *Weight, matrices, rows, cols int, block tensor.Block, strip int)
 	}
 	if w.Scheme != nil && w.Block.Rows > 0 { // which has to be read by whole blocks, too
 		own, _ := w.Block.Extents(rows, cols)
-		blockRows = leastCommonMultiple(blockRows, own)
+		blockRows = number.LeastCommonMultiple(blockRows, own)
 	}
 	step := max(strip/2/cols/blockRows, 1) * blockRows
 	size := w.Parts[Codes].Bytes()
@@ -75,12 +76,4 @@ func spansOf(w *Weight, matrices, rows, cols int, block tensor.Block, strip int)
 		}
 	}
 	return spans
-}
-
-func leastCommonMultiple(a, b int) int {
-	x, y := a, b
-	for y != 0 {
-		x, y = y, x%y
-	}
-	return a / x * b
 }

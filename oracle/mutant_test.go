@@ -124,7 +124,7 @@ func (m broken) misplace(c []float32, rows, cols int) {
 // bell fills a tensor with values whose distribution is close to a normal one.
 func bell(seed uint64, name string, b tensor.Block, rows, cols int) *tensor.Tensor {
 	r := source(seed)
-	t := random(r, name, fp8.E4M3, b, kind{}, rows, cols)
+	t := randomTensor(r, name, fp8.E4M3, b, kind{}, rows, cols)
 	for i := range t.Codes {
 		x := 0.0
 		for range 6 {

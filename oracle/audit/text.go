@@ -21,24 +21,17 @@ func (r *Report) WriteJSON(w io.Writer) error {
 
 // Detection is the report in a line.
 func (r *Report) Summary() string {
-	s := fmt.Sprintf("the test lets %d of %s pass", r.Survive, count(len(r.Faults), "fault"))
+	s := fmt.Sprintf("the test lets %d of %s pass", r.Survive, textout.Count(len(r.Faults), "fault"))
 	switch {
 	case r.Survive == 0 && r.Caught == 0:
-		s = fmt.Sprintf("nothing was tested: none of %s makes this C wrong", count(len(r.Faults), "fault"))
+		s = fmt.Sprintf("nothing was tested: none of %s makes this C wrong", textout.Count(len(r.Faults), "fault"))
 	case r.Survive == 0:
 		s = fmt.Sprintf("the test lets no fault pass: it catches all %d, of %d, that make C wrong", r.Caught, len(r.Faults))
 	}
 	if r.FalseFailures > 0 {
-		s += fmt.Sprintf(", and fails %s", count(r.FalseFailures, "correct kernel"))
+		s += fmt.Sprintf(", and fails %s", textout.Count(r.FalseFailures, "correct kernel"))
 	}
 	return s
-}
-
-func count(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }
 
 // Limits of what a text lists.
@@ -88,7 +81,7 @@ func (p *printer) line(format string, args ...any) {
 
 func number(n oracle.Number) string { return short(float64(n)) }
 
-func elements(n, of int) string { return fmt.Sprintf("%d of %s", n, count(of, "element")) }
+func elements(n, of int) string { return fmt.Sprintf("%d of %s", n, textout.Count(of, "element")) }
 
 // worst describes the worst element.
 func (d *Distance) worst() string {
