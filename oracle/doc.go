@@ -14,7 +14,7 @@
 //     known. Predict gives a sharper bound for a kernel that is. Both are derived, not
 //     guessed: a result outside its bound is an error of the kernel.
 //   - [Compare] compares a result with the wanted one under such bounds, and returns a
-//     [Report].
+//     [Comparison].
 //   - [Checksums] find a wrong integer partial sum without computing all of them.
 //   - A [Generator] makes operands of the kinds that kernels get wrong.
 //

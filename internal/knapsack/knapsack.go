@@ -20,8 +20,8 @@ type Choice struct {
 	index int
 }
 
-// Kind are items that are alike.
-type Kind struct {
+// Group are items that are alike.
+type Group struct {
 	Items   int
 	Choices []Choice // which of them beats others depends on their order where they are equal
 	Shared  []int64  // the memory of each class, as many in all kinds, at most 16
@@ -36,7 +36,7 @@ type Result [][]int
 // than the budget there is no result. Costs and bytes must not be negative, and all together
 // below an int64. The error is that of ctx: many items may take seconds.
 func Search(
-	ctx context.Context, kinds []Kind, fixed, budget int64,
+	ctx context.Context, kinds []Group, fixed, budget int64,
 ) (result Result, least int64, err error) {
 	s := newSearch(kinds, fixed)
 	if s.least > budget {
@@ -49,7 +49,7 @@ func Search(
 // search is a multiple-choice knapsack for each choice of shared memory: for that each class
 // has a limit, one of the sizes that it may have.
 type search struct {
-	kinds  []Kind
+	kinds  []Group
 	shared int   // classes
 	fixed  int64 // bytes that there are in any case
 	limits [][]int64
@@ -76,7 +76,7 @@ func (a searched) compare(b searched) int {
 	return cmp.Or(cmp.Compare(a.cost, b.cost), cmp.Compare(a.bytes, b.bytes))
 }
 
-func newSearch(kinds []Kind, fixed int64) *search {
+func newSearch(kinds []Group, fixed int64) *search {
 	s := &search{fixed: fixed, least: math.MaxInt64}
 	for _, k := range kinds {
 		k.Choices = slices.Clone(k.Choices)
@@ -124,7 +124,7 @@ func unbeatenChoices(all []Choice) (some []Choice) {
 
 // front returns the choices whose shared memory keeps to the limits and that no other beats
 // in both, by falling bytes and rising cost.
-func (k *Kind) front(limits []int64) (front []Choice) {
+func (k *Group) front(limits []int64) (front []Choice) {
 	var over uint16 // classes of which there is too much
 	for class, bytes := range k.Shared {
 		if bytes > limits[class] {

@@ -14,9 +14,9 @@ func TestSearch(t *testing.T) {
 	const classes = 3
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 300 {
-		var kinds []Kind
+		var kinds []Group
 		for range 1 + r.IntN(2) {
-			k := Kind{Items: 1 + r.IntN(2)}
+			k := Group{Items: 1 + r.IntN(2)}
 			for range 1 + r.IntN(4) {
 				c := Choice{Shared: uint16(r.IntN(1 << classes)), Bytes: r.Int64N(9), Cost: r.Int64N(9)}
 				k.Choices = append(k.Choices, c)
@@ -60,13 +60,13 @@ func TestSearch(t *testing.T) {
 func TestSearchStops(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	kinds := []Kind{{Items: 3, Choices: []Choice{{Bytes: 2}, {Cost: 3}}}}
+	kinds := []Group{{Items: 3, Choices: []Choice{{Bytes: 2}, {Cost: 3}}}}
 	_, _, err := Search(ctx, kinds, 0, 4)
 	require.ErrorIs(t, err, context.Canceled)
 }
 
 // sum returns the bytes and the cost of choices, by their definition.
-func sum(kinds []Kind, fixed int64, result Result) (bytes, cost int64) {
+func sum(kinds []Group, fixed int64, result Result) (bytes, cost int64) {
 	var shared [16]int64
 	bytes = fixed
 	for i, items := range result {
@@ -87,7 +87,7 @@ func sum(kinds []Kind, fixed int64, result Result) (bytes, cost int64) {
 }
 
 // eachResult calls do with all combinations of choices.
-func eachResult(kinds []Kind, do func(Result)) {
+func eachResult(kinds []Group, do func(Result)) {
 	result := make(Result, len(kinds))
 	var choose func(kind int)
 	choose = func(kind int) {

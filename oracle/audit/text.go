@@ -152,11 +152,11 @@ func (r *Report) writeFaults(b *printer) {
 	b.line("")
 	b.line("%d faults: %d pass the test unseen, %d are caught, %d are within honest rounding, %d change nothing", len(r.Faults),
 		r.Survive, r.Caught, r.Rounding, r.Unchanged)
-	listed := map[Detection]int{}
+	listed := map[Outcome]int{}
 	for i := range r.Faults {
 		o := &r.Faults[i]
 		most, of := b.others, 0
-		switch o.Detection {
+		switch o.Outcome {
 		case Survives:
 			most, of = b.survivors, r.Survive
 		case Rounding:
@@ -166,8 +166,8 @@ func (r *Report) writeFaults(b *printer) {
 				continue
 			}
 		}
-		listed[o.Detection]++
-		switch n := listed[o.Detection]; {
+		listed[o.Outcome]++
+		switch n := listed[o.Outcome]; {
 		case n == most+1:
 			b.line("  and %d more", of-most)
 			continue
@@ -180,10 +180,10 @@ func (r *Report) writeFaults(b *printer) {
 				"these are caught:",
 				"these are within honest rounding, so that this C proves nothing:",
 				"these change nothing:",
-			}[o.Detection])
+			}[o.Outcome])
 		}
 		b.line("  %s", o.Text)
-		if o.Detection == Survives {
+		if o.Outcome == Survives {
 			b.line("      %s beyond the bound, %s; error %s of C", elements(o.Outside, r.M*r.N), o.worst(), number(o.RelativeL2))
 		}
 	}
@@ -214,11 +214,11 @@ func (p *Proposal) write(b *printer) {
 	listed := 0
 	for i := range p.Faults {
 		f := &p.Faults[i]
-		if f.Detection == Caught {
+		if f.Outcome == Caught {
 			break
 		}
 		if listed++; listed <= b.others {
-			b.line("      %s: %s", f.Detection, f.Text)
+			b.line("      %s: %s", f.Outcome, f.Text)
 		}
 	}
 	if listed > b.others {

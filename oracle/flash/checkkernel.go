@@ -22,8 +22,8 @@ type CheckOptions struct {
 	Workers       int
 }
 
-// KernelReport is the verdict on a kernel.
-type KernelReport struct {
+// KernelResult is the verdict on a kernel.
+type KernelResult struct {
 	Cases []CaseReport `json:"cases"`
 	// Faults are those that explain results, and that of most cases first. They are the same
 	// in all cases in which the kernel is wrong if it has one fault.
@@ -36,7 +36,7 @@ type CaseReport struct {
 	Shows string `json:"shows"` // what faults it shows
 	// Unsupported: the kernel does not compute such a problem. Nothing else is known then.
 	Unsupported bool         `json:"unsupported,omitempty"`
-	Report      Report       `json:"report"`
+	Report      Comparison   `json:"report"`
 	Explanation *Explanation `json:"explanation,omitempty"` // nil where nothing is wrong
 	// Relations are what should hold between this result and those of other problems that
 	// have the same answer, and does not.
@@ -50,7 +50,7 @@ func (c *CaseReport) OK() bool {
 }
 
 // OK reports whether nothing is wrong.
-func (a *KernelReport) OK() bool {
+func (a *KernelResult) OK() bool {
 	return !slices.ContainsFunc(a.Cases, func(c CaseReport) bool { return !c.OK() })
 }
 
@@ -65,11 +65,11 @@ func (a *KernelReport) OK() bool {
 //
 // Errors are those of [Kernel.Check] and [Predict] of k, those of run that are not
 // [errors.ErrUnsupported], a result of another size, and that of ctx.
-func CheckKernel(ctx context.Context, run Run, k Kernel, o CheckOptions) (*KernelReport, error) {
+func CheckKernel(ctx context.Context, run Run, k Kernel, o CheckOptions) (*KernelResult, error) {
 	if err := k.Check(); err != nil {
 		return nil, err
 	}
-	a := &KernelReport{}
+	a := &KernelResult{}
 	dim, valueDim, tile := 64, 64, 64
 	if o.Dim > 0 {
 		dim = o.Dim
@@ -114,7 +114,7 @@ func checkCase(ctx context.Context, run Run, p *attention.Problem, k Kernel,
 		return nil, err
 	}
 	want.LSE = inBase(want.LSE, k.Base2)
-	limits, err := Bound(ctx, p, k.Claim(), o)
+	limits, err := Bound(ctx, p, k.Numerics(), o)
 	if err != nil {
 		return nil, err
 	}
@@ -195,7 +195,7 @@ func related(a, b Got, l *Limits, more float64) bool {
 }
 
 // name gathers the faults that were found.
-func (a *KernelReport) name() {
+func (a *KernelResult) name() {
 	counts := map[Fault]int{}
 	for i := range a.Cases {
 		if e := a.Cases[i].Explanation; e != nil {
@@ -214,7 +214,7 @@ func (a *KernelReport) name() {
 
 // String returns the verdict in words, a few lines for each case in which something is
 // wrong.
-func (a *KernelReport) String() string {
+func (a *KernelResult) String() string {
 	var b strings.Builder
 	if a.OK() {
 		fmt.Fprintf(&b, "nothing is wrong in %d problems\n", len(a.Cases))

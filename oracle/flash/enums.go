@@ -28,13 +28,13 @@ var (
 		Names: []string{"reciprocal-first", "quotient", "scale-last"}}
 )
 
-func (c Claim) checkEnums() error {
+func (c Numerics) checkEnums() error {
 	return cmp.Or(orders.Check(c.Scores.Order), orders.Check(c.Values.Order),
 		casts.Check(c.P), casts.Check(c.Out))
 }
 
 func (k *Kernel) checkEnums() error {
-	return cmp.Or(k.Claim().checkEnums(),
+	return cmp.Or(k.Numerics().checkEnums(),
 		scalings.Check(k.Scores.Scaling), frames.Check(k.Scores.Frame),
 		methods.Check(k.Exp2.Method), sums.Check(k.Sum), endings.Check(k.Ending))
 }

@@ -60,7 +60,7 @@ func TestByteZero(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, "fail", v.Outcome, "%+v", claim)
 			require.False(t, v.Pass)
-			require.Equal(t, v.elements(), v.Report.Outside)
+			require.Equal(t, v.elements(), v.Comparison.Outside)
 			v, err = Check(t.Context(), right, nil, a, b, claim, Options{Sample: sample})
 			require.NoError(t, err)
 			require.Equal(t, "pass", v.Outcome, "%+v: %s", claim, v.Verdict())
@@ -91,7 +91,7 @@ func TestByteZero(t *testing.T) {
 	v, err = Check(t.Context(), infinite, nil, a, b, Claim{}, Options{})
 	require.NoError(t, err)
 	require.Equal(t, "fail", v.Outcome)
-	require.Equal(t, 1, v.Report.Outside)
+	require.Equal(t, 1, v.Comparison.Outside)
 }
 
 // TestWideBound has bounds that allow C = 0: of a model's sums of so many products that
@@ -111,7 +111,7 @@ func TestWideBound(t *testing.T) {
 	require.Equal(t, "pass", check(honest, claim).Outcome, "errors are tested together")
 	v := check(zero, claim)
 	require.Equal(t, "fail", v.Outcome)
-	require.Zero(t, v.Report.Outside)
+	require.Zero(t, v.Comparison.Outside)
 	claim.Alarms = Ignore
 	for _, c := range [][]float32{honest, zero} {
 		v = check(c, claim)

@@ -45,14 +45,14 @@ type Power struct {
 	// Reason says why errors were not tested together: the result fails anyway, its bits
 	// are demanded, or package power has nothing to say of such sums.
 	Reason string `json:"reason,omitempty"`
-	// Report is of those tests, unless there is a reason.
-	Report *power.Report `json:"report,omitempty"`
+	// Result is of those tests, unless there is a reason.
+	Result *power.Result `json:"report,omitempty"`
 	// Sights are what would have been seen where there is no Report, which has its own.
 	Sights []power.Sight `json:"sights,omitempty"`
 }
 
 // Alarm reports whether there is one.
-func (p *Power) Alarm() bool { return p != nil && p.Report != nil && p.Report.Alarm }
+func (p *Power) Alarm() bool { return p != nil && p.Result != nil && p.Result.Alarm }
 
 const (
 	// mostTogether is the number of elements, at most, whose errors are taken together,
@@ -103,7 +103,7 @@ func lookTogether[T gemm.Output](ctx context.Context, v *Verdict, j *job, got, o
 		v.Power.Sights = r.Sights
 		return nil
 	}
-	v.Power.Report = r
+	v.Power.Result = r
 	v.Pass = !r.Alarm || j.claim.Alarms == Warn
 	return nil
 }
@@ -168,17 +168,17 @@ func (v *Verdict) Together() string {
 	switch {
 	case p == nil:
 		return ""
-	case p.Report == nil:
+	case p.Result == nil:
 		return "Errors were not tested together: " + p.Reason
-	case p.Report.Alarm && v.modeled():
+	case p.Result.Alarm && v.modeled():
 		return fmt.Sprintf("ALARM: taken together, the errors of %s are not those of %s: they are larger", p.looked(v), v.sums())
 	case v.modeled():
 		return fmt.Sprintf("Taken together, the errors of %s raise no alarm; none of the results of correct kernels that were measured does", p.looked(v))
-	case p.Report.Alarm:
+	case p.Result.Alarm:
 		return fmt.Sprintf("ALARM: taken together, the errors of %s are not those of %s: of the results of correct kernels at most one in %s looks like this",
-			p.looked(v), v.sums(), count(1/max(float64(p.Report.P), 1e-15)))
+			p.looked(v), v.sums(), count(1/max(float64(p.Result.P), 1e-15)))
 	}
-	return fmt.Sprintf("Taken together, the errors of %s raise no alarm; of the results of correct kernels at most one in %s does", p.looked(v), count(1/float64(p.Report.Rate)))
+	return fmt.Sprintf("Taken together, the errors of %s raise no alarm; of the results of correct kernels at most one in %s does", p.looked(v), count(1/float64(p.Result.Rate)))
 }
 
 // sums names the sums that errors are compared with.
@@ -209,11 +209,11 @@ func (p *Power) looked(v *Verdict) string {
 
 // tests lists the tests of an alarm, or those that say nothing.
 func (v *Verdict) tests() (lines []Line) {
-	if v.Power == nil || v.Power.Report == nil {
+	if v.Power == nil || v.Power.Result == nil {
 		return nil
 	}
-	for i := range v.Power.Report.Tests {
-		if t := &v.Power.Report.Tests[i]; t.Alarm || t.Void {
+	for i := range v.Power.Result.Tests {
+		if t := &v.Power.Result.Tests[i]; t.Alarm || t.Void {
 			lines = append(lines, Line{Name: t.Name, Value: t.String()})
 		}
 	}
@@ -226,8 +226,8 @@ func (v *Verdict) seen() (lines []Line) {
 		return nil
 	}
 	sights := v.Power.Sights
-	if v.Power.Report != nil {
-		sights = v.Power.Report.Sights
+	if v.Power.Result != nil {
+		sights = v.Power.Result.Sights
 	}
 	for i := range sights {
 		lines = append(lines, Line{Name: sights[i].Fault, Value: sights[i].String()})

@@ -33,8 +33,8 @@ type Options struct {
 	Progress progress.Reporter
 }
 
-// Report is what was found. Its JSON is stable: keys are added, never changed.
-type Report struct {
+// Result is what was found. Its JSON is stable: keys are added, never changed.
+type Result struct {
 	Alarm bool          `json:"alarm"`
 	Rate  oracle.Number `json:"rate"` // of false alarms
 	// P bounds the probability with which a correct kernel, under the hypotheses, looks
@@ -99,7 +99,7 @@ func (t *Test) String() string {
 // right length ([gemm.ErrOperands]). The report
 // does not depend on Workers. Safe for concurrent use. It takes about as long as
 // [oracle.Exact], three times as long where there is a suspicion.
-func Measure[T gemm.Output](ctx context.Context, got, old []T, a, b *tensor.Tensor, o Options) (*Report, error) {
+func Measure[T gemm.Output](ctx context.Context, got, old []T, a, b *tensor.Tensor, o Options) (*Result, error) {
 	if o.Rate == 0 {
 		o.Rate = defaultRate
 	}
@@ -121,7 +121,7 @@ func Measure[T gemm.Output](ctx context.Context, got, old []T, a, b *tensor.Tens
 }
 
 // measure makes the report.
-func measure[T gemm.Output](ctx context.Context, p *population, got, old []T, o *Options) (*Report, error) {
+func measure[T gemm.Output](ctx context.Context, p *population, got, old []T, o *Options) (*Result, error) {
 	if o.Accumulation.Kernel.Model != (oracle.Model{}) {
 		m, err := newModel(ctx, p, old, o)
 		if err != nil {

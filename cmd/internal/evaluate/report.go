@@ -15,7 +15,7 @@ type Report struct {
 	Model     string `json:"model"`
 	Text      string `json:"text"`
 	Available int    `json:"available"` // tokens of the text, of which the first were taken
-	*evaluate.Report
+	*evaluate.Evaluation
 }
 
 // Judged returns the result in which layers are shown of a recipe: that of both operands, or

@@ -23,14 +23,14 @@ type part struct {
 // panicked is what a part with the text of a panic is called.
 const panicked = "panic"
 
-// fault returns the first difference between p, which is wanted, and got.
-func (p part) fault(got part) *Fault {
+// failure returns the first difference between p, which is wanted, and got.
+func (p part) failure(got part) *Failure {
 	for i := 0; i < len(p.data); i += p.size {
 		w, g := p.element(i), got.element(i)
 		if string(w) == string(g) {
 			continue
 		}
-		return &Fault{What: p.what, Place: p.place(i / p.size), Want: hex(w), Got: hex(g)}
+		return &Failure{What: p.what, Place: p.place(i / p.size), Want: hex(w), Got: hex(g)}
 	}
 	return nil
 }

@@ -21,7 +21,7 @@ type Result struct {
 	Seed       uint64   `json:"seed"`
 	Seconds    float64  `json:"seconds"`
 	Checks     []Count  `json:"checks"`
-	Fault      *Fault   `json:"fault,omitempty"`
+	Failure    *Failure `json:"fault,omitempty"`
 }
 
 // Count is how much a check has compared at each level.
@@ -31,8 +31,8 @@ type Count struct {
 	Bytes int64  `json:"bytes"`
 }
 
-// Fault is the first wrong bit.
-type Fault struct {
+// Failure is the first wrong bit.
+type Failure struct {
 	Check string `json:"check"`
 	Level string `json:"level"`
 	Seed  uint64 `json:"seed"` // that repeats it
@@ -65,16 +65,16 @@ func (r *Result) count(check int, parts []part) {
 }
 
 // compare returns the first difference between two results of a case, or nil.
-func compare(want, got []part) *Fault {
+func compare(want, got []part) *Failure {
 	for i, w := range want {
 		if w.what == panicked {
-			return &Fault{What: w.what, Place: "in plain Go as well", Want: "no panic", Got: w.brief()}
+			return &Failure{What: w.what, Place: "in plain Go as well", Want: "no panic", Got: w.brief()}
 		}
 		if i >= len(got) || got[i].what != w.what || len(got[i].data) != len(w.data) {
-			return &Fault{What: w.what, Place: "as a whole", Want: w.brief(), Got: describe(got, i)}
+			return &Failure{What: w.what, Place: "as a whole", Want: w.brief(), Got: describe(got, i)}
 		}
 		if g := got[i]; !bytes.Equal(w.data, g.data) {
-			return w.fault(g)
+			return w.failure(g)
 		}
 	}
 	return nil
@@ -103,11 +103,11 @@ func (r *Result) WriteText(w io.Writer) error {
 	if err := t.Flush(); err != nil {
 		return err
 	}
-	if r.Fault == nil {
+	if r.Failure == nil {
 		_, err := fmt.Fprintln(w, textout.Wrap("PASS: "+r.passed(), 80, ""))
 		return err
 	}
-	_, err := fmt.Fprintf(w, "FAIL: %v\nTo repeat it: octavo selftest --seed %d\n", r.Fault, r.Fault.Seed)
+	_, err := fmt.Fprintf(w, "FAIL: %v\nTo repeat it: octavo selftest --seed %d\n", r.Failure, r.Failure.Seed)
 	return err
 }
 
@@ -125,7 +125,7 @@ func (r *Result) passed() string {
 }
 
 // String returns the fault as one line.
-func (f *Fault) String() string {
+func (f *Failure) String() string {
 	return fmt.Sprintf("%s at level %s: %s, %s: got %s, want %s", f.Check, f.Level, f.What, f.Place, f.Got, f.Want)
 }
 

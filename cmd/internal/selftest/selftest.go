@@ -65,7 +65,7 @@ func (t *tester) run(ctx context.Context) (*Result, error) {
 		if err != nil {
 			return nil, err
 		}
-		r.Fault = fault
+		r.Failure = fault
 		elapsed := time.Since(start)
 		if t.Progress != nil {
 			t.Progress.Progress("selftest", min(elapsed.Milliseconds(), total), total)
@@ -79,7 +79,7 @@ func (t *tester) run(ctx context.Context) (*Result, error) {
 }
 
 // round runs each check once for every worker, from the given seed on.
-func (t *tester) round(r *Result, seed uint64) (*Fault, error) {
+func (t *tester) round(r *Result, seed uint64) (*Failure, error) {
 	want, err := t.all(cpu.Generic, false, seed, 0)
 	if err != nil {
 		return nil, err

@@ -54,7 +54,7 @@ func TestPass(t *testing.T) {
 		last = done
 	})})
 	require.NoError(t, err)
-	require.Nil(t, r.Fault, "%v", r.Fault)
+	require.Nil(t, r.Failure, "%v", r.Failure)
 	require.True(t, r.Pass)
 	require.Positive(t, rounds)
 	require.EqualValues(t, 500, last)
@@ -104,10 +104,10 @@ func TestFaults(t *testing.T) {
 						injected.Add(1)
 					}
 				}
-				f := tester.result(t).Fault
+				f := tester.result(t).Failure
 				require.EqualValues(t, 1, injected.Load(), "%s, %s", c.name, p.what)
 				require.NotNil(t, f, "%s at %v, bit %d of %s", c.name, l, bit, p.what)
-				require.Equal(t, &Fault{
+				require.Equal(t, &Failure{
 					Check: c.name, Level: l.String(), Seed: seed + 1, What: p.what, Place: p.place(bit / 8 / p.size),
 					Want: f.Want, Got: f.Got,
 				}, f)
@@ -129,7 +129,7 @@ func TestFaultBehindTheEnd(t *testing.T) {
 			got[0].data[len(got[0].data)-1] = 0
 		}
 	}
-	f := tester.result(t).Fault
+	f := tester.result(t).Failure
 	require.Regexp(t, `^element \d+ of \d+, behind the last$`, f.Place)
 	require.Equal(t, "A5", f.Want)
 	require.Equal(t, "00", f.Got)
@@ -139,8 +139,8 @@ func TestFaultBehindTheEnd(t *testing.T) {
 func TestPanics(t *testing.T) {
 	tester := newTester(3)
 	tester.checks = []check{{"broken", func(*rand.Rand) []part { panic("no such shape") }}}
-	require.Equal(t, &Fault{Check: "broken", Level: "generic", Seed: 3, What: "panic", Place: "in plain Go as well", Want: "no panic", Got: "panic: no such shape"},
-		tester.result(t).Fault)
+	require.Equal(t, &Failure{Check: "broken", Level: "generic", Seed: 3, What: "panic", Place: "in plain Go as well", Want: "no panic", Got: "panic: no such shape"},
+		tester.result(t).Failure)
 	var calls atomic.Int32
 	tester.checks = []check{{"broken", func(*rand.Rand) []part {
 		if calls.Add(1) > 3 {
@@ -148,7 +148,7 @@ func TestPanics(t *testing.T) {
 		}
 		return []part{codePart("codes", make([]byte, 40))}
 	}}}
-	f := tester.result(t).Fault
+	f := tester.result(t).Failure
 	require.Equal(t, "as a whole", f.Place)
 	require.Equal(t, "panic: index out of range", f.Got)
 	require.Equal(t, "codes, 40 bytes", f.Want)
@@ -237,7 +237,7 @@ func TestPassed(t *testing.T) {
 func TestReport(t *testing.T) {
 	r := newTester(7).newResult()
 	r.Levels, r.Refused = []string{"generic", "amx"}, []string{"amx"}
-	r.Fault = &Fault{Check: "encode", Level: "amx", Seed: 9, What: "codes", Place: "element 1 of 2", Want: "7F", Got: "7E"}
+	r.Failure = &Failure{Check: "encode", Level: "amx", Seed: 9, What: "codes", Place: "element 1 of 2", Want: "7F", Got: "7E"}
 	var text bytes.Buffer
 	require.NoError(t, r.WriteText(&text))
 	require.Contains(t, text.String(), "levels generic, amx against plain Go on 3 processors, seed 7, 0.0 s\n")

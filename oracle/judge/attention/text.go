@@ -167,7 +167,7 @@ func (v *Verdict) findings() (lines []verdict.Line) {
 	if q.Looked != nil {
 		lines = append(lines, verdict.Linef("looked at", "%s%d of %d queries of each head", place, len(q.Looked), q.Queries))
 	}
-	errorOf := func(w *flash.Worst) string {
+	errorOf := func(w *flash.ElementError) string {
 		return fmt.Sprintf("got %.7g, want %.7g, %.3g times the bound %.3g", float64(w.Got), float64(w.Want), float64(w.Ratio), float64(w.Bound))
 	}
 	largest := verdict.Line{Name: "largest error", Value: "none"}

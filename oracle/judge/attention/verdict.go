@@ -47,7 +47,7 @@ type Sequence struct {
 	Queries     int                `json:"queries"`
 	Keys        int                `json:"keys"`
 	Looked      []int              `json:"looked,omitempty"` // queries that were looked at, if not all
-	Report      flash.Report       `json:"report"`
+	Report      flash.Comparison   `json:"report"`
 	SameBits    *Same              `json:"sameBits,omitempty"` // as a kernel that has a name
 	Explanation *flash.Explanation `json:"explanation,omitempty"`
 
@@ -87,7 +87,7 @@ func (v *Verdict) within() bool {
 }
 
 // total adds the counts of all sequences.
-func (v *Verdict) total() (all flash.Report) {
+func (v *Verdict) total() (all flash.Comparison) {
 	for i := range v.Sequences {
 		r := &v.Sequences[i].Report
 		all.Elements += r.Elements
