@@ -14,7 +14,8 @@ import (
 	"github.com/octavo-fp8/octavo/tensor"
 )
 
-// LosslessClaim says that a weight of codes can be stored in another way without losing anything.
+// LosslessClaim says that a weight of codes can be stored in another way without losing
+// anything.
 type LosslessClaim struct {
 	// Weight is of codes under scales that are powers of two, such as MXFP4's.
 	Weight *Weight

@@ -92,8 +92,8 @@ func (s Shape) fits(got, want []int) bool {
 	return slices.Equal(got, want)
 }
 
-// StoredTensor says how one of the stored tensors of a weight is named, typed and shaped. The zero
-// StoredTensor is none.
+// StoredTensor says how one of the stored tensors of a weight is named, typed and shaped.
+// The zero StoredTensor is none.
 type StoredTensor struct {
 	// Suffix follows the name of the module. A parameter that is no module's weight, such
 	// as experts' gate_up_proj, has it without ".weight".
@@ -107,10 +107,10 @@ type StoredTensor struct {
 	Optional bool
 }
 
-// None reports whether there is no such part.
+// None reports whether there is no such tensor.
 func (p StoredTensor) None() bool { return p.Suffix == "" }
 
-// reads reports whether a tensor of type d can be this part.
+// reads reports whether a tensor of type d can be this one.
 func (p StoredTensor) reads(d safetensors.DType) bool {
 	return slices.ContainsFunc(p.DTypes, func(known safetensors.DType) bool {
 		return known == d || known == "" && isFloat(d)

@@ -21,7 +21,7 @@ type CompareOptions struct {
 	// At, unless nil, says that only some elements are compared, and which: their places
 	// in C, row by row, in ascending order.
 	At []int
-	// A and B, the operands, let the report say what went into the first element
+	// A and B, the operands, let the comparison say what went into the first element
 	// that diverges. Both or neither.
 	A, B *tensor.Tensor
 	// Progress, unless nil, hears how far the comparison is.
@@ -81,7 +81,7 @@ type NonFinite struct {
 //
 // It returns an error if A and B are given and do not make a product of that
 // size, or one of them alone is, if got, want or bound are of another length
-// ([gemm.ErrOperands]) or places not in ascending order, and when ctx ends. The report depends on nothing
+// ([gemm.ErrOperands]) or places not in ascending order, and when ctx ends. The comparison depends on nothing
 // but the arguments, which are not kept. Safe for concurrent use.
 func Compare[T gemm.Output](ctx context.Context, got, want []T, bound []float64, o CompareOptions) (Comparison, error) {
 	err := o.checkLengths(len(got))
@@ -198,7 +198,7 @@ func outside(got, want, bound float64) bool {
 	return !(math.Abs(got-want) <= bound)
 }
 
-// comparer gathers a report.
+// comparer gathers a comparison.
 type comparer struct {
 	r      Comparison
 	l      layout
@@ -327,7 +327,7 @@ func (n *NonFinite) count(got, want float64) {
 	}
 }
 
-// finish completes the report; p is the product, if known.
+// finish completes the comparison; p is the product, if known.
 func (c *comparer) finish(p *product) Comparison {
 	if c.r.Different == 0 {
 		return c.r

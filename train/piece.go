@@ -50,7 +50,7 @@ func (s *Snapshot) TakePieces(
 	w Whole, o *optim.AdamW, position Position, part Partition, pieces []Piece,
 ) error {
 	if part.isWhole() {
-		err := inputError("Part is that of the whole run: pieces are those of a rank")
+		err := inputError("Partition is that of the whole run: pieces are those of a rank")
 		return s.take(contents{}, err, o)
 	}
 	c, err := piecesOf(w, o, position, part, pieces)

@@ -312,7 +312,7 @@ func TestSnapshotRefuses(t *testing.T) {
 	require.ErrorContains(t, s.Take(nil, optimizer, Position{}), "there is no model")
 	require.ErrorContains(t, s.Take(model, nil, Position{}), "there is no optimizer")
 	require.ErrorContains(t, s.Take(model, optimizer, Position{Step: -1}), "Position.Step is -1")
-	require.ErrorContains(t, takePart(&s, model, optimizer, Position{}, Partition{2, 2}), "Part.Rank is 2")
+	require.ErrorContains(t, takePart(&s, model, optimizer, Position{}, Partition{2, 2}), "Partition.Rank is 2")
 	require.NoError(t, s.Take(model, optimizer, Position{Step: 3}))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

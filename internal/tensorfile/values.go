@@ -115,8 +115,8 @@ func ReadScalesOf(file *safetensors.File, info safetensors.Info, f tensor.ScaleF
 // Check returns an error that names the first byte that is no scale.
 func (s *Scales) Check(name string) error {
 	for i := range s.Values {
-		if fault := s.Defect(i); fault.Kind == NoScale && s.Format.Encoded() {
-			return fmt.Errorf("tensor %q: scale %d is %s", name, i, fault.Value)
+		if defect := s.Defect(i); defect.Kind == NoScale && s.Format.Encoded() {
+			return fmt.Errorf("tensor %q: scale %d is %s", name, i, defect.Value)
 		}
 	}
 	return nil
@@ -125,7 +125,7 @@ func (s *Scales) Check(name string) error {
 // DefectKind is what may be wrong with a scale.
 type DefectKind int
 
-// The kinds of faults.
+// The kinds of defects.
 const (
 	NoDefect DefectKind = iota
 	NaNScale            // encoded: data, which makes the values of its block NaN

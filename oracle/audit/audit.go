@@ -54,12 +54,12 @@ const (
 	Unchanged
 )
 
-var verdicts = enum.Enum[Outcome]{Type: "Detection", What: "detection", Prefix: "audit", Names: []string{"survives", "caught", "rounding", "unchanged"}}
+var outcomes = enum.Enum[Outcome]{Type: "Outcome", What: "outcome", Prefix: "audit", Names: []string{"survives", "caught", "rounding", "unchanged"}}
 
 // String returns a name such as "survives". UnmarshalText takes it in any case.
-func (v Outcome) String() string                   { return verdicts.String(v) }
-func (v Outcome) MarshalText() ([]byte, error)     { return verdicts.MarshalText(v) }
-func (v *Outcome) UnmarshalText(text []byte) error { return verdicts.UnmarshalText(v, text) }
+func (v Outcome) String() string                   { return outcomes.String(v) }
+func (v Outcome) MarshalText() ([]byte, error)     { return outcomes.MarshalText(v) }
+func (v *Outcome) UnmarshalText(text []byte) error { return outcomes.UnmarshalText(v, text) }
 
 // Trial is a fault and what became of it.
 type Trial struct {
@@ -411,14 +411,14 @@ func (s *subject[T]) honestKernels(ctx context.Context, p fault.Product, claimed
 // try puts faults into the product, and returns what becomes of those that it can have.
 func (s *subject[T]) try(ctx context.Context, p fault.Product, faults []fault.Fault, o Options, op string) ([]Trial, error) {
 	m := meter.New(ctx, o.Progress, op, int64(len(faults)))
-	outcomes := make([]Trial, 0, len(faults))
+	trials := make([]Trial, 0, len(faults))
 	c := make([]T, len(s.want))
 	for _, f := range faults {
 		err := fault.Inject(ctx, c, f, p, fault.Options{Workers: o.Workers})
 		if err == nil {
 			var out Trial
 			out, err = s.outcome(ctx, c, f, o)
-			outcomes = append(outcomes, out)
+			trials = append(trials, out)
 		}
 		if err != nil && !errors.Is(err, fault.ErrNotHere) {
 			return nil, fmt.Errorf("audit: %w", err)
@@ -427,8 +427,8 @@ func (s *subject[T]) try(ctx context.Context, p fault.Product, faults []fault.Fa
 			return nil, fmt.Errorf("audit: %w", err)
 		}
 	}
-	slices.SortStableFunc(outcomes, worse)
-	return outcomes, nil
+	slices.SortStableFunc(trials, worse)
+	return trials, nil
 }
 
 // outcome judges the C that a fault made.
@@ -447,7 +447,7 @@ func (s *subject[T]) outcome(ctx context.Context, c []T, f fault.Fault, o Option
 	return out, err
 }
 
-// worse orders outcomes: survivors first, and the one with the largest error in units of
+// worse orders trials: survivors first, and the one with the largest error in units of
 // the bound before others.
 func worse(x, y Trial) int {
 	return cmp.Or(cmp.Compare(x.Outcome, y.Outcome), cmp.Compare(y.units(), x.units()), cmp.Compare(y.RelativeL2, x.RelativeL2))
@@ -464,7 +464,7 @@ func (d *Distance) units() float64 {
 	return math.Inf(1)
 }
 
-// count counts outcomes.
+// count counts trials.
 func (r *Report) count() {
 	for i := range r.Faults {
 		switch r.Faults[i].Outcome {

@@ -13,7 +13,7 @@ import (
 )
 
 // Numerics is what is known of a flash kernel, as far as bounds of its error depend on it:
-// that of a [Kernel] is [Kernel.Numerics]. The zero Claim is P in float32, sums rounded once,
+// that of a [Kernel] is [Kernel.Numerics]. The zero Numerics is P in float32, sums rounded once,
 // tiles of 16 keys or more, exponentials of two units in the last place.
 type Numerics struct {
 	// P is the format that weights are cast to before they multiply V. Offset and PScale
@@ -61,7 +61,7 @@ func (e Exponential) relative() float64 {
 // mostParts is more than the keys of any kernel's tile and more splits than any makes.
 const mostParts = 1 << 16
 
-// Check returns an [ErrKernel] unless the claim's fields are in range and go together.
+// Check returns an [ErrKernel] unless the fields are in range and go together.
 func (c Numerics) Check() error {
 	if err := c.checkEnums(); err != nil {
 		return err

@@ -24,19 +24,19 @@ type CheckOptions struct {
 
 // KernelResult is the verdict on a kernel.
 type KernelResult struct {
-	Cases []CaseReport `json:"cases"`
+	Cases []CaseResult `json:"cases"`
 	// Faults are those that explain results, and that of most cases first. They are the same
 	// in all cases in which the kernel is wrong if it has one fault.
 	Faults []Fault `json:"faults,omitempty"`
 }
 
-// CaseReport is what came of one problem.
-type CaseReport struct {
+// CaseResult is what came of one problem.
+type CaseResult struct {
 	Name  string `json:"name"`
 	Shows string `json:"shows"` // what faults it shows
 	// Unsupported: the kernel does not compute such a problem. Nothing else is known then.
 	Unsupported bool         `json:"unsupported,omitempty"`
-	Report      Comparison   `json:"report"`
+	Comparison  Comparison   `json:"report"`
 	Explanation *Explanation `json:"explanation,omitempty"` // nil where nothing is wrong
 	// Relations are what should hold between this result and those of other problems that
 	// have the same answer, and does not.
@@ -44,14 +44,14 @@ type CaseReport struct {
 }
 
 // OK reports whether nothing is wrong with the result.
-func (c *CaseReport) OK() bool {
-	return c.Unsupported || c.Report.OK() && len(c.Relations) == 0 &&
+func (c *CaseResult) OK() bool {
+	return c.Unsupported || c.Comparison.OK() && len(c.Relations) == 0 &&
 		(c.Explanation == nil || len(c.Explanation.Findings) == 0)
 }
 
 // OK reports whether nothing is wrong.
 func (a *KernelResult) OK() bool {
-	return !slices.ContainsFunc(a.Cases, func(c CaseReport) bool { return !c.OK() })
+	return !slices.ContainsFunc(a.Cases, func(c CaseResult) bool { return !c.OK() })
 }
 
 // CheckKernel gives the verdict on a kernel that is claimed to be k: it computes problems that
@@ -94,8 +94,8 @@ func CheckKernel(ctx context.Context, run Run, k Kernel, o CheckOptions) (*Kerne
 }
 
 func checkCase(ctx context.Context, run Run, p *attention.Problem, k Kernel,
-	workers int) (*CaseReport, error) {
-	r := &CaseReport{}
+	workers int) (*CaseResult, error) {
+	r := &CaseResult{}
 	got, err := run(ctx, p)
 	if errors.Is(err, errors.ErrUnsupported) {
 		r.Unsupported = true
@@ -118,12 +118,12 @@ func checkCase(ctx context.Context, run Run, p *attention.Problem, k Kernel,
 	if err != nil {
 		return nil, err
 	}
-	r.Report = Compare(got, want, limits, s)
+	r.Comparison = Compare(got, want, limits, s)
 	e, err := Explain(ctx, p, got, k, o)
 	if err != nil {
 		return nil, err
 	}
-	if !r.Report.OK() || len(e.Findings) > 0 {
+	if !r.Comparison.OK() || len(e.Findings) > 0 {
 		r.Explanation = e
 	}
 	r.Relations, err = relations(ctx, run, p, got, limits, k.Base2)
@@ -229,7 +229,7 @@ func (a *KernelResult) String() string {
 		case c.Unsupported:
 			fmt.Fprintf(&b, "%s: not supported\n", c.Name)
 		case !c.OK():
-			fmt.Fprintf(&b, "%s: %s", c.Name, &c.Report)
+			fmt.Fprintf(&b, "%s: %s", c.Name, &c.Comparison)
 			if c.Explanation != nil {
 				fmt.Fprintln(&b, c.Explanation)
 			}

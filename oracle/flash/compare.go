@@ -200,7 +200,7 @@ func (n *norms) cosine() oracle.Number {
 	return oracle.Number(n.both / math.Sqrt(float64(n.got*n.want)))
 }
 
-// String returns the report in a few lines.
+// String returns the comparison in a few lines.
 func (r *Comparison) String() string {
 	var b strings.Builder
 	switch {

@@ -47,7 +47,7 @@ type Power struct {
 	Reason string `json:"reason,omitempty"`
 	// Result is of those tests, unless there is a reason.
 	Result *power.Result `json:"report,omitempty"`
-	// Sights are what would have been seen where there is no Report, which has its own.
+	// Sights are what would have been seen where there is no Result, which has its own.
 	Sights []power.Sight `json:"sights,omitempty"`
 }
 

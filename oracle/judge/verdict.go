@@ -52,7 +52,7 @@ type Verdict struct {
 	Exact      *oracle.Comparison `json:"exact,omitempty"`
 
 	// Sample says which elements were looked at, if not all. Numbers of elements in the
-	// reports are of those.
+	// comparisons are of those.
 	Sample *Sampled `json:"sample,omitempty"`
 
 	// Explanation says which faults make this C of the operands, where it is wrong.

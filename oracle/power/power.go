@@ -96,7 +96,7 @@ func (t *Test) String() string {
 // It returns an error if a and b make no product, with [ErrRefused] if the
 // hypotheses have nothing to say of the claim, and when ctx ends; a suspicious result is
 // no error. It returns an error, too, if got, old or the bias is not of the
-// right length ([gemm.ErrOperands]). The report
+// right length ([gemm.ErrOperands]). The result
 // does not depend on Workers. Safe for concurrent use. It takes about as long as
 // [oracle.Exact], three times as long where there is a suspicion.
 func Measure[T gemm.Output](ctx context.Context, got, old []T, a, b *tensor.Tensor, o Options) (*Result, error) {
@@ -120,7 +120,7 @@ func Measure[T gemm.Output](ctx context.Context, got, old []T, a, b *tensor.Tens
 	return r, err
 }
 
-// measure makes the report.
+// measure makes the result.
 func measure[T gemm.Output](ctx context.Context, p *population, got, old []T, o *Options) (*Result, error) {
 	if o.Accumulation.Kernel.Model != (oracle.Model{}) {
 		m, err := newModel(ctx, p, old, o)
@@ -128,7 +128,7 @@ func measure[T gemm.Output](ctx context.Context, p *population, got, old []T, o 
 			return nil, err
 		}
 		s := modelScores(m, got)
-		r := s.report(o.Rate)
+		r := s.result(o.Rate)
 		r.Sights = m.sights(s, o.Rate)
 		return r, nil
 	}
@@ -149,7 +149,7 @@ func measure[T gemm.Output](ctx context.Context, p *population, got, old []T, o 
 			s.control(known)
 		}
 	}
-	r := s.report(o.Rate)
+	r := s.result(o.Rate)
 	r.Sights = p.sights(s, o.Rate)
 	return r, nil
 }

@@ -69,7 +69,7 @@ func (h *bench[T]) measure(c []T) *Result {
 			s.control(known)
 		}
 	}
-	return s.report(defaultRate)
+	return s.result(defaultRate)
 }
 
 // take counts a result.

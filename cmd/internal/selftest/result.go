@@ -111,7 +111,7 @@ func (r *Result) WriteText(w io.Writer) error {
 	return err
 }
 
-// passed says what was the same where there is no fault.
+// passed says what was the same where there is no failure.
 func (r *Result) passed() string {
 	judged := slices.DeleteFunc(slices.Clone(r.Levels), func(l string) bool { return slices.Contains(r.Refused, l) })
 	text := "every bit of these cases is the same at levels " + strings.Join(judged, ", ")
@@ -124,7 +124,7 @@ func (r *Result) passed() string {
 	return text
 }
 
-// String returns the fault as one line.
+// String returns the failure as one line.
 func (f *Failure) String() string {
 	return fmt.Sprintf("%s at level %s: %s, %s: got %s, want %s", f.Check, f.Level, f.What, f.Place, f.Got, f.Want)
 }

@@ -48,7 +48,7 @@ type check struct {
 }
 
 // Run tests until the time is over, at least one round of all checks at all
-// levels, or until there is a fault or the context ends: then the result is of what was
+// levels, or until there is a failure or the context ends: then the result is of what was
 // tested until then, to the end of the round, a fraction of a second. The level in use
 // must not be changed meanwhile.
 func Run(ctx context.Context, o Options) (*Result, error) {
@@ -61,18 +61,18 @@ func (t *tester) run(ctx context.Context) (*Result, error) {
 	start := time.Now()
 	total := t.Time.Milliseconds()
 	for rounds := 0; ; rounds++ {
-		fault, err := t.round(r, t.Seed+uint64(rounds*t.workers))
+		failure, err := t.round(r, t.Seed+uint64(rounds*t.workers))
 		if err != nil {
 			return nil, err
 		}
-		r.Failure = fault
+		r.Failure = failure
 		elapsed := time.Since(start)
 		if t.Progress != nil {
 			t.Progress.Progress("selftest", min(elapsed.Milliseconds(), total), total)
 		}
-		if fault != nil || ctx.Err() != nil || elapsed >= t.Time {
+		if failure != nil || ctx.Err() != nil || elapsed >= t.Time {
 			r.Seconds = elapsed.Seconds()
-			r.Pass = fault == nil
+			r.Pass = failure == nil
 			return r, nil
 		}
 	}

@@ -263,7 +263,7 @@ func (j *job) explain(ctx context.Context, v *Verdict, g guess) error {
 		return err
 	}
 	var wrong []int
-	for h, r := range q.Report.Heads {
+	for h, r := range q.Comparison.Heads {
 		for _, i := range r.Rows {
 			wrong = append(wrong, h*s.sizes.Queries+i)
 		}
@@ -312,7 +312,7 @@ func (j *job) sequence(ctx context.Context, s *sequence, k flash.Kernel) (*Seque
 	if err != nil {
 		return nil, err
 	}
-	q := &Sequence{Queries: s.sizes.Queries, Keys: s.sizes.Keys, Looked: s.looked, Report: r, ratios: ratios}
+	q := &Sequence{Queries: s.sizes.Queries, Keys: s.sizes.Keys, Looked: s.looked, Comparison: r, ratios: ratios}
 	q.restore()
 	if j.claim.Kernel != nil {
 		is, err := flash.Predict(ctx, s.p, k, s.rows)
@@ -346,12 +346,12 @@ func (q *Sequence) restore() {
 	if q.Looked == nil {
 		return
 	}
-	for _, w := range []*flash.ElementError{q.Report.Worst, q.Report.WorstLSE} {
+	for _, w := range []*flash.ElementError{q.Comparison.Worst, q.Comparison.WorstLSE} {
 		if w != nil {
 			w.Query = q.Looked[w.Query]
 		}
 	}
-	for _, h := range q.Report.Heads {
+	for _, h := range q.Comparison.Heads {
 		for n, i := range h.Rows {
 			h.Rows[n] = q.Looked[i]
 		}

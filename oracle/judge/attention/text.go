@@ -58,7 +58,7 @@ func (v *Verdict) Cause() string {
 		return text
 	}
 	for i, q := range v.Sequences {
-		if q.Explanation != nil && !q.Report.OK() {
+		if q.Explanation != nil && !q.Comparison.OK() {
 			return v.place(i, ": ") + q.Explanation.String()
 		}
 	}
@@ -163,7 +163,7 @@ func sums(p flash.Product) string {
 func (v *Verdict) findings() (lines []verdict.Line) {
 	b := v.worstSequence()
 	q := &v.Sequences[b]
-	r, place := &q.Report, v.place(b, ", ")
+	r, place := &q.Comparison, v.place(b, ", ")
 	if q.Looked != nil {
 		lines = append(lines, verdict.Linef("looked at", "%s%d of %d queries of each head", place, len(q.Looked), q.Queries))
 	}
@@ -210,7 +210,7 @@ const mostHeads = 16
 // heads lists heads with something outside, and says how many more there are.
 func (v *Verdict) heads() (lines []headLine, more int) {
 	for b := range v.Sequences {
-		for h, r := range v.Sequences[b].Report.Heads {
+		for h, r := range v.Sequences[b].Comparison.Heads {
 			if len(r.Rows) == 0 {
 				continue
 			}

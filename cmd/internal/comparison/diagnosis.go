@@ -28,7 +28,7 @@ type Diagnosis struct {
 
 const undecided = "undecided"
 
-// Diagnoses are all that a [Diagnosis] can be.
+// Diagnoses are all verdicts of a [Diagnosis].
 var Diagnoses = []string{telemetry.Sick.String(), telemetry.Suspect.String(), undecided, telemetry.Healthy.String()}
 
 // Finding is an operand that lost too much in one way.

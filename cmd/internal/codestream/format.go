@@ -8,8 +8,8 @@ import (
 	"github.com/octavo-fp8/octavo/fp8"
 )
 
-// Format is a kind of codes: a format of package fp8, one of its formats of scales, or one of
-// IEEE P3109.
+// Format is what codes are of: a format of package fp8, one of its formats of scales, or one
+// of IEEE P3109.
 type Format struct {
 	Name string
 
@@ -23,13 +23,13 @@ type Format struct {
 type Policy struct {
 	fp8.Policy
 	// Power is how a value between two powers of two becomes a scale in E8M0, which has
-	// nothing else; other kinds refuse it unless it is nil.
+	// nothing else; other formats refuse it unless it is nil.
 	Power *fp8.E8M0Rounding
 }
 
-// Check returns an error if a policy makes no sense for the kind.
-func (k Format) Check(p Policy) error {
-	_, err := k.codec(p)
+// Check returns an error if a policy makes no sense for the format.
+func (f Format) Check(p Policy) error {
+	_, err := f.codec(p)
 	return err
 }
 
@@ -46,7 +46,7 @@ const (
 	ue4m3 = "UE4M3"
 )
 
-// Names are those of all kinds but P3109's, in small letters.
+// Names are those of all formats but P3109's, in small letters.
 func Names() (names []string) {
 	for _, f := range fp8.Formats() {
 		names = append(names, strings.ToLower(f.String()))
@@ -54,7 +54,7 @@ func Names() (names []string) {
 	return append(names, strings.ToLower(e8m0), strings.ToLower(ue4m3))
 }
 
-// ParseFormat returns the kind of the given name, in any case. P3109's are written as there:
+// ParseFormat returns the format of the given name, in any case. P3109's are written as there:
 // binary4p2se.
 func ParseFormat(name string) (Format, error) {
 	switch {
