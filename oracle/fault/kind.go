@@ -19,13 +19,13 @@ const (
 	edgeGarbage    Kind = "edge-garbage"
 )
 
-// part returns what of a kernel has the fault.
-func (k Kind) part() part {
+// component returns what of a kernel has the fault.
+func (k Kind) component() component {
 	row, err := table.Row(k)
 	if err != nil {
 		return ""
 	}
-	return row.part
+	return row.component
 }
 
 // String returns the kind's name, such as "scales-reciprocal"; that of None is "none".

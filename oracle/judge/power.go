@@ -71,28 +71,28 @@ func lookTogether[T gemm.Output](ctx context.Context, v *Verdict, j *job, got, o
 	v.Power = &Power{}
 	if v.Demand == "bits" {
 		v.Power.Reason = "every change of a bit fails"
-		rows, cols := v.part(mostForBits*mostForBits, mostForBits)
-		part := newPart(j, rows, cols, got, old)
-		v.Power.Rows, v.Power.Cols = part.rows, part.cols
+		rows, cols := v.subproduct(mostForBits*mostForBits, mostForBits)
+		sub := newSubproduct(j, rows, cols, got, old)
+		v.Power.Rows, v.Power.Cols = sub.rows, sub.cols
 		kernel := j.claim.Kernel
 		if j.claim.Want == Canonical {
 			kernel = oracle.Kernel{}
 		}
-		sights, err := power.Bits(ctx, part.old, part.a, part.b, kernel, part.options)
+		sights, err := power.Bits(ctx, sub.old, sub.a, sub.b, kernel, sub.options)
 		v.Power.Sights = sights
 		return err
 	}
-	rows, cols := v.part(mostTogether, mostAcross)
-	part := newPart(j, rows, cols, got, old)
-	v.Power.Rows, v.Power.Cols = part.rows, part.cols
+	rows, cols := v.subproduct(mostTogether, mostAcross)
+	sub := newSubproduct(j, rows, cols, got, old)
+	v.Power.Rows, v.Power.Cols = sub.rows, sub.cols
 	if !v.Pass {
 		// Sights are those of a kernel that is as near as can be.
 		v.Power.Reason = "the result fails"
-		if err := part.exact(ctx); err != nil {
+		if err := sub.exact(ctx); err != nil {
 			return err
 		}
 	}
-	r, err := power.Measure(ctx, part.got, part.old, part.a, part.b, part.options)
+	r, err := power.Measure(ctx, sub.got, sub.old, sub.a, sub.b, sub.options)
 	switch {
 	case errors.Is(err, power.ErrRefused):
 		v.Power.Reason = strings.TrimPrefix(err.Error(), power.ErrRefused.Error()+": ")
@@ -108,10 +108,10 @@ func lookTogether[T gemm.Output](ctx context.Context, v *Verdict, j *job, got, o
 	return nil
 }
 
-// part returns how many rows and columns errors are looked at together in: of so many
+// subproduct returns how many rows and columns errors are looked at together in: of so many
 // elements at most, and no more than were looked at one by one, in a part as square as C
 // allows; across is its side where C has as many rows.
-func (v *Verdict) part(most, across int) (rows, cols int) {
+func (v *Verdict) subproduct(most, across int) (rows, cols int) {
 	if n := v.elements(); n < most {
 		most, across = n, max(int(math.Sqrt(float64(n))), 1)
 	}
@@ -120,17 +120,17 @@ func (v *Verdict) part(most, across int) (rows, cols int) {
 	return min(v.M, most/cols), cols
 }
 
-// part is some rows and columns of a product.
-type part[T gemm.Output] struct {
+// subproduct is some rows and columns of a product.
+type subproduct[T gemm.Output] struct {
 	rows, cols int
 	a, b       *tensor.Tensor
 	got, old   []T
 	options    power.Options
 }
 
-// newPart takes so many rows and columns, evenly spread.
-func newPart[T gemm.Output](j *job, rows, cols int, got, old []T) *part[T] {
-	p := &part[T]{rows: rows, cols: cols, a: j.a, b: j.b, got: got, old: old}
+// newSubproduct takes so many rows and columns, evenly spread.
+func newSubproduct[T gemm.Output](j *job, rows, cols int, got, old []T) *subproduct[T] {
+	p := &subproduct[T]{rows: rows, cols: cols, a: j.a, b: j.b, got: got, old: old}
 	p.options = power.Options{Accumulation: j.claim.accumulation(), Bias: j.options.Bias, Workers: j.options.Workers, Progress: j.options.Progress}
 	if rows == j.m && cols == j.n {
 		return p
@@ -154,7 +154,7 @@ func newPart[T gemm.Output](j *job, rows, cols int, got, old []T) *part[T] {
 }
 
 // exact puts the exact result in place of the kernel's.
-func (p *part[T]) exact(ctx context.Context) error {
+func (p *subproduct[T]) exact(ctx context.Context) error {
 	p.got = make([]T, p.rows*p.cols)
 	copy(p.got, p.old)
 	return oracle.Exact(ctx, p.got, p.a, p.b, oracle.Options{

@@ -56,16 +56,16 @@ func (t *tester) newResult() *Result {
 	return r
 }
 
-func (r *Result) count(check int, parts []part) {
+func (r *Result) count(check int, outputs []output) {
 	c := &r.Checks[check]
 	c.Cases++
-	for _, p := range parts {
+	for _, p := range outputs {
 		c.Bytes += int64(len(p.data))
 	}
 }
 
 // compare returns the first difference between two results of a case, or nil.
-func compare(want, got []part) *Failure {
+func compare(want, got []output) *Failure {
 	for i, w := range want {
 		if w.what == panicked {
 			return &Failure{What: w.what, Place: "in plain Go as well", Want: "no panic", Got: w.brief()}
@@ -80,12 +80,12 @@ func compare(want, got []part) *Failure {
 	return nil
 }
 
-// describe says what is in place of a part that is not there.
-func describe(parts []part, i int) string {
-	if i >= len(parts) {
+// describe says what is in place of an output that is not there.
+func describe(outputs []output, i int) string {
+	if i >= len(outputs) {
 		return "nothing"
 	}
-	return parts[i].brief()
+	return outputs[i].brief()
 }
 
 // WriteText writes the result for people.
