@@ -23,7 +23,7 @@ func (v *Verdict) WritePage(w io.Writer) error {
 		}
 		m.MarkWorst()
 	}
-	p := verdict.Page{Title: v.Verdict(), Outcome: v.Outcome, Map: &m}
+	p := verdict.Page{Title: v.Title(), Outcome: v.Outcome, Map: &m}
 	v.putText(&p.Text)
 	v.putFirst(&p.Below)
 	return p.Write(w)

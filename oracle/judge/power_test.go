@@ -73,7 +73,7 @@ func TestAlarm(t *testing.T) {
 	v = check(shrunk(c), Claim{Alarms: Warn})
 	require.True(t, v.Pass)
 	require.True(t, v.Power.Alarm())
-	require.Contains(t, v.Verdict(), "PASS, with an alarm: all 12000 elements are within the bound of the exact result, but taken together")
+	require.Contains(t, v.Title(), "PASS, with an alarm: all 12000 elements are within the bound of the exact result, but taken together")
 	require.Contains(t, v.Together(), "ALARM: taken together, the errors of all 12000 elements are not those of sums in float32: of the results of correct kernels at most one in ")
 	require.Contains(t, texts(t, v), "a bias toward zero")
 	require.Equal(t, "all of C", v.tests()[0].Name)
@@ -82,7 +82,7 @@ func TestAlarm(t *testing.T) {
 	require.False(t, v.Pass)
 	require.Nil(t, v.Explanation)
 	require.Equal(t, "FAIL: all 12000 elements are within the bound of the exact result, but taken together their errors are not those of sums in float32: "+
-		"sums or results are not rounded to nearest, or have a factor: a bias toward zero", v.Verdict())
+		"sums or results are not rounded to nearest, or have a factor: a bias toward zero", v.Title())
 	require.Contains(t, texts(t, v), `class="alarm"`)
 
 	v = check(shrunk(c), Claim{Alarms: Ignore})

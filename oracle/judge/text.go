@@ -16,7 +16,7 @@ import (
 // WriteText writes the result for people.
 func (v *Verdict) WriteText(w io.Writer) error {
 	b := bufio.NewWriter(w)
-	fmt.Fprintln(b, verdict.Hanging("", v.Verdict(), 2))
+	fmt.Fprintln(b, verdict.Hanging("", v.Title(), 2))
 	v.writeCause(b)
 	fmt.Fprintf(b, "C = A·Bᵀ, %dx%d %s, K = %d\n", v.M, v.N, v.Type, v.K)
 	verdict.WriteHanging(b, v.terms())
@@ -39,8 +39,8 @@ func (v *Verdict) WriteJSON(w io.Writer) error {
 // Line is a name and what there is to say of it.
 type Line = verdict.Line
 
-// Verdict is the result in one line.
-func (v *Verdict) Verdict() string {
+// Title is the result in one line.
+func (v *Verdict) Title() string {
 	switch {
 	case v.Outcome == verdict.Undecided:
 		return "UNDECIDED: " + v.undecided()
