@@ -40,7 +40,7 @@ func Attend[T Output](ctx context.Context, out []T, q *Query, o Options) error {
 }
 
 // ofQuery sets what a query says, once it is checked.
-func (a *attend) ofQuery(q *Query) error {
+func (a *computation) ofQuery(q *Query) error {
 	if err := q.Check(); err != nil {
 		return err
 	}

@@ -84,7 +84,7 @@ func Backward(
 // backward is a Backward at work. It is reused.
 type backward struct {
 	ctx     context.Context
-	checked attend // what Forward would compute
+	checked computation // what Forward would compute
 	s       Sizes
 	tokens  int // keys with those that do not count
 	scale   float32
@@ -100,7 +100,8 @@ type backward struct {
 var backwards = sync.Pool{New: func() any { return new(backward) }}
 
 func (b *backward) drop() {
-	b.ctx, b.g, b.dOut, b.checked = nil, Gradients{}, nil, attend{vmax: b.checked.vmax[:0]}
+	b.ctx, b.g, b.dOut = nil, Gradients{}, nil
+	b.checked.drop()
 	backwards.Put(b)
 }
 

@@ -30,7 +30,7 @@ func Forward[T Output](ctx context.Context, out []T, p *Problem, o Options) erro
 }
 
 // setOutput says where results of an attention go.
-func setOutput[T Output](a *attend, out []T, o *Options) error {
+func setOutput[T Output](a *computation, out []T, o *Options) error {
 	s := a.sizes
 	if err := o.check(s.Heads * s.Queries); err != nil {
 		return err

@@ -7,7 +7,7 @@ import (
 )
 
 // merge merges the splits of every row of an attention: step 9.
-func (r *run) merge(a *attend, s *scratch) {
+func (r *run) merge(a *computation, s *scratch) {
 	n, width := a.sizes.Heads*a.sizes.Queries, a.sizes.ValueDim
 	s.o = grow(s.o, width)
 	for place := range n {
@@ -27,7 +27,7 @@ func (r *run) merge(a *attend, s *scratch) {
 }
 
 // mergeRow adds the splits of a row to out, and returns G. m is the largest lse2.
-func (r *run) mergeRow(a *attend, out []float32, place int, m float32) float32 {
+func (r *run) mergeRow(a *computation, out []float32, place int, m float32) float32 {
 	total := float32(0)
 	for split := range r.splits {
 		total += elementary.Exp2(r.partLSE[split*r.partRows+a.firstPart+place] - m)

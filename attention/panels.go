@@ -46,7 +46,7 @@ const largestQuery = math.MaxFloat32 / (1 << 16)
 
 // beginCodes decides whether panels of codes are used, and multiplies n rows of queries
 // with their unit, in s, where they are.
-func (x *vectors) beginCodes(s *scratch, a *attend, n int) {
+func (x *vectors) beginCodes(s *scratch, a *computation, n int) {
 	x.codesK, x.codesV = [panels][]byte{}, nil
 	c := &x.codes
 	c.k, c.v, c.one, c.rowQ = nil, nil, n == 1, false
@@ -73,7 +73,7 @@ func (x *vectors) beginCodes(s *scratch, a *attend, n int) {
 }
 
 // takeKeys reports whether the codes of a tile's keys are read as they lie, and finds them.
-func (x *vectors) takeKeys(a *attend, kvHead, k0, k1 int) bool {
+func (x *vectors) takeKeys(a *computation, kvHead, k0, k1 int) bool {
 	if x.kernels == nil || x.codes.k == nil {
 		return false
 	}
@@ -104,7 +104,7 @@ func (x *vectors) divideKeys(k []float32) {
 }
 
 // takeValues reports whether the codes of a tile's values are read as they lie.
-func (x *vectors) takeValues(a *attend, kvHead, k0 int) bool {
+func (x *vectors) takeValues(a *computation, kvHead, k0 int) bool {
 	x.codesV, x.codes.values = nil, nil
 	if x.kernels != nil && x.codes.v != nil {
 		x.codes.values = x.codes.v.panel(kvHead, k0, 0)

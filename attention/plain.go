@@ -5,7 +5,7 @@ import (
 )
 
 // scores writes the scores of row i and the keys of a tile that it sees, those from k0 on.
-func (s *scratch) scores(a *attend, kvHead, i, k0 int) {
+func (s *scratch) scores(a *computation, kvHead, i, k0 int) {
 	r, dim, to := &s.row[i], a.sizes.Dim, s.p[i*tile:][:tile]
 	blockQ, blockK := a.q.block(), a.k.block()
 	q, scalesQ := s.q[i*dim:][:dim], s.scalesQ[i*ceilDiv(dim, blockQ):]
@@ -42,7 +42,7 @@ func dot(a, b []float32, exact bool) (p float32) {
 func fma(x, y, z float32) float32 { return float32(float64(z) + float64(x)*float64(y)) }
 
 // weigh adds the tile's values times P to O of row i: step 6.
-func (s *scratch) weigh(a *attend, i int) {
+func (s *scratch) weigh(a *computation, i int) {
 	r, width := &s.row[i], a.sizes.ValueDim
 	o, p := s.o[i*s.width:][:width], s.p[i*tile:][:tile]
 	s.even, s.odd = grow(s.even, 2*width), grow(s.odd, width)

@@ -12,7 +12,7 @@ import (
 // run is attentions that are computed together, by the same workers. It is reused.
 type run struct {
 	ctx     context.Context
-	all     []attend
+	all     []computation
 	format  PFormat
 	splits  int
 	queue   parallel.Queue
@@ -29,19 +29,24 @@ var runs = sync.Pool{New: func() any { return new(run) }}
 func newRun() *run { return runs.Get().(*run) }
 
 // add returns one more attention to be filled in.
-func (r *run) add() *attend {
+func (r *run) add() *computation {
 	if len(r.all) < cap(r.all) {
 		r.all = r.all[:len(r.all)+1]
 	} else {
-		r.all = append(r.all, attend{})
+		r.all = append(r.all, computation{})
 	}
 	return &r.all[len(r.all)-1]
+}
+
+// drop forgets what a refers to, but for memory that can be used again.
+func (a *computation) drop() {
+	*a = computation{tokenValues: tokenValues{vmax: a.vmax[:0]}}
 }
 
 // drop gives r back, and forgets what it refers to.
 func (r *run) drop() {
 	for i := range r.all {
-		r.all[i] = attend{vmax: r.all[i].vmax[:0]}
+		r.all[i].drop()
 	}
 	r.ctx, r.all = nil, r.all[:0]
 	runs.Put(r)
@@ -75,7 +80,7 @@ func (r *run) cut(workers int) int {
 }
 
 // cut cuts an attention into jobs, each some rows of a head of K and V in one split.
-func (a *attend) cut(splits, workers int) {
+func (a *computation) cut(splits, workers int) {
 	rows := a.rows()
 	a.rowsOnce = min(mostRows, max(rows, 1))
 	for a.rowsOnce > 8 && ceilDiv(rows, a.rowsOnce)*a.sizes.KVHeads*splits < workers {

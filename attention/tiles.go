@@ -39,7 +39,7 @@ var scratches = sync.Pool{New: func() any { return new(scratch) }}
 type rowState struct{ lo, hi, from, to int }
 
 // job computes one of an attention's jobs.
-func (r *run) job(a *attend, job int, s *scratch) {
+func (r *run) job(a *computation, job int, s *scratch) {
 	split, job := job%r.splits, job/r.splits
 	kvHead, r0 := job/a.rowJobs, job%a.rowJobs*a.rowsOnce
 	r1 := min(r0+a.rowsOnce, a.rows())
@@ -62,7 +62,7 @@ func (r *run) job(a *attend, job int, s *scratch) {
 }
 
 // begin prepares rows [r0, r1) of queries.
-func (s *scratch) begin(a *attend, f PFormat, kvHead, r0, r1 int) {
+func (s *scratch) begin(a *computation, f PFormat, kvHead, r0, r1 int) {
 	n, dim := r1-r0, a.sizes.Dim
 	blocks := ceilDiv(dim, a.q.block())
 	s.q, s.scalesQ = grow(s.q, n*dim), grow(s.scalesQ, n*blocks)
@@ -104,7 +104,7 @@ func (s *scratch) keys() (lo, hi int) {
 }
 
 // tile does steps 1 to 6 for keys [k0, k1).
-func (s *scratch) tile(a *attend, kvHead, k0, k1 int) {
+func (s *scratch) tile(a *computation, kvHead, k0, k1 int) {
 	first, last := s.see(k0, k1)
 	if first >= last {
 		return
@@ -141,7 +141,7 @@ func (s *scratch) see(k0, k1 int) (first, last int) {
 }
 
 // load decodes a tile of K and V.
-func (s *scratch) load(a *attend, kvHead, k0, k1 int) {
+func (s *scratch) load(a *computation, kvHead, k0, k1 int) {
 	n, dim, width := k1-k0, a.sizes.Dim, a.sizes.ValueDim
 	s.k, s.v = grow(s.k, tile*dim), grow(s.v, tile*width)
 	s.scalesK = grow(s.scalesK, tile*ceilDiv(dim, a.k.block()))
@@ -165,7 +165,7 @@ func (s *scratch) load(a *attend, kvHead, k0, k1 int) {
 }
 
 // finish does steps 7 and 8 for a row: in a split for its merge.
-func (r *run) finish(a *attend, s *scratch, kvHead, row, i, split int) {
+func (r *run) finish(a *computation, s *scratch, kvHead, row, i, split int) {
 	state, o := &s.state[i], s.o[i*s.width:][:a.sizes.ValueDim]
 	place := a.place(kvHead, row)
 	lse2 := float32(math.Inf(-1))
@@ -189,7 +189,7 @@ func (r *run) finish(a *attend, s *scratch, kvHead, row, i, split int) {
 }
 
 // scaleValues multiplies a row by rn(factor·F).
-func (s *scratch) scaleValues(a *attend, o []float32, kvHead int, factor float32) {
+func (s *scratch) scaleValues(a *computation, o []float32, kvHead int, factor float32) {
 	if a.tokenScales {
 		g := factor * a.vmax[kvHead]
 		for d := range o {

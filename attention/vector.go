@@ -38,7 +38,7 @@ type vectors struct {
 }
 
 // begin lays out the rows of queries that s has decoded.
-func (x *vectors) begin(s *scratch, a *attend) {
+func (x *vectors) begin(s *scratch, a *computation) {
 	n, dim := len(s.row), a.sizes.Dim
 	x.blocks, x.whole = ceilDiv(dim, a.block), dim/a.block
 	x.padded = a.block + a.block%2
@@ -67,7 +67,7 @@ func (x *vectors) begin(s *scratch, a *attend) {
 }
 
 // load lays out the tile that s has decoded, of n keys.
-func (x *vectors) load(s *scratch, a *attend, n int) {
+func (x *vectors) load(s *scratch, a *computation, n int) {
 	dim, width := a.sizes.Dim, a.sizes.ValueDim
 	x.k = grow(x.k, panels*x.depth*panel)
 	block := a.k.block()
@@ -147,7 +147,7 @@ func (x *vectors) multiply() {
 
 // tile does steps 1 to 6 for the n keys of a tile that are loaded, and the rows from first
 // on that see some.
-func (x *vectors) tile(s *scratch, a *attend, kvHead, k0, n, first, last int) {
+func (x *vectors) tile(s *scratch, a *computation, kvHead, k0, n, first, last int) {
 	first -= first % x.kernels.MR // so that register blocks from there on end within rows
 	x.first, x.last = first, last
 	x.load(s, a, n)
@@ -237,7 +237,7 @@ func (x *vectors) multiplyDepth(keys, scales []float32) {
 }
 
 // multiplyOuter multiplies scores with the outer scales, for keys from k0 on.
-func (x *vectors) multiplyOuter(s *scratch, a *attend, kvHead, k0 int) {
+func (x *vectors) multiplyOuter(s *scratch, a *computation, kvHead, k0 int) {
 	for i := x.first; i < x.last; i++ {
 		r, scores := &s.row[i], s.p[i*tile:][:tile]
 		for j := r.from; j < r.to; j++ {

@@ -14,8 +14,9 @@ import (
 	"github.com/octavo-fp8/octavo/tensor"
 )
 
-// Claim says that a weight of codes can be stored in another way without losing anything.
-type Claim struct {
+// LosslessClaim says that a weight of codes can be stored in another way without losing
+// anything.
+type LosslessClaim struct {
 	// Weight is of codes under scales that are powers of two, such as MXFP4's.
 	Weight *Weight
 
@@ -33,11 +34,11 @@ type Claim struct {
 // Claim returns the claim that the conversion of a target loses nothing, and whether it can be
 // made: for codes under scales that may be powers of two, which become codes or values of
 // which each shares its scale with none of another weight.
-func (t *Target) Claim() (c Claim, ok bool) {
+func (t *Target) Claim() (c LosslessClaim, ok bool) {
 	if t.Weight == nil || t.Weight.Scheme == nil || t.Copied() || len(t.Group()) > 1 {
-		return Claim{}, false
+		return LosslessClaim{}, false
 	}
-	c = Claim{Weight: t.Weight, Scheme: t.Scheme, Arithmetic: t.Arithmetic}
+	c = LosslessClaim{Weight: t.Weight, Scheme: t.Scheme, Arithmetic: t.Arithmetic}
 	if t.Scheme == nil {
 		c.Type = t.Parts[0].DType
 	} else {
@@ -46,7 +47,7 @@ func (t *Target) Claim() (c Claim, ok bool) {
 	return c, c.check() == nil
 }
 
-func (c *Claim) check() error {
+func (c *LosslessClaim) check() error {
 	fail := func(why string) error {
 		name := ""
 		if c.Weight != nil {
@@ -69,7 +70,7 @@ func (c *Claim) check() error {
 
 // Proof is what became of a claim.
 type Proof struct {
-	Claim
+	LosslessClaim
 
 	Blocks int64 // of the scheme, or where that is nil of the weight; all were looked at
 
@@ -130,7 +131,7 @@ func (b *Break) String() string {
 //
 // It is an error, ErrLayout, if the weight is not of codes, or if an outer scale is above its
 // scales or those of the scheme.
-func ProveLossless(ctx context.Context, claims []Claim, o Options) ([]Proof, error) {
+func ProveLossless(ctx context.Context, claims []LosslessClaim, o Options) ([]Proof, error) {
 	jobs := make([]*proofJob, len(claims))
 	var strips []span
 	for i, c := range claims {
@@ -166,7 +167,7 @@ type numbers struct {
 	least, upmost int // exponents of scales
 }
 
-func numbersOf(c *Claim) numbers {
+func numbersOf(c *LosslessClaim) numbers {
 	switch c.Type {
 	case safetensors.BF16:
 		return numbers{7, 127, -133, 0x1.FEp127, 0, 0}
@@ -268,8 +269,8 @@ type proofJob struct {
 	merged []cell // of blocks as high as a matrix, which several strips share
 }
 
-func newProofJob(c Claim) *proofJob {
-	j := &proofJob{Proof: Proof{Claim: c}, block: c.Block, letters: alphabet(c.Weight.Scheme.Format), to: numbersOf(&c)}
+func newProofJob(c LosslessClaim) *proofJob {
+	j := &proofJob{Proof: Proof{LosslessClaim: c}, block: c.Block, letters: alphabet(c.Weight.Scheme.Format), to: numbersOf(&c)}
 	j.matrices, j.rows, j.cols = c.Weight.Dims()
 	switch {
 	case c.Scheme == nil:
@@ -456,12 +457,12 @@ func (j *proofJob) finish() {
 // are stored in other codes or types in the second. Others, of which nothing can be claimed,
 // are left out.
 func Lossless(ctx context.Context, all []Difference, o Options) ([]Proof, error) {
-	var claims []Claim
+	var claims []LosslessClaim
 	for _, d := range all {
 		if d.A == nil || d.B == nil || d.A.Scheme == d.B.Scheme || d.Unread != "" {
 			continue
 		}
-		c := Claim{Weight: d.A, Scheme: d.B.Scheme, Block: d.B.Block}
+		c := LosslessClaim{Weight: d.A, Scheme: d.B.Scheme, Block: d.B.Block}
 		if c.Scheme == nil {
 			c.Type = d.B.Parts[Codes].DType
 		}

@@ -102,9 +102,9 @@ func TestProveEveryPair(t *testing.T) {
 
 func prove(t *testing.T, c *checkpoint.Checkpoint, to *checkpoint.Scheme, b tensor.Block) []checkpoint.Proof {
 	t.Helper()
-	var claims []checkpoint.Claim
+	var claims []checkpoint.LosslessClaim
 	for _, w := range c.Weights() {
-		claims = append(claims, checkpoint.Claim{Weight: w, Scheme: to, Block: b})
+		claims = append(claims, checkpoint.LosslessClaim{Weight: w, Scheme: to, Block: b})
 	}
 	proofs, err := checkpoint.ProveLossless(t.Context(), claims, checkpoint.Options{Workers: 3, Strip: 1 << 8})
 	require.NoError(t, err)
@@ -292,7 +292,7 @@ func requireProofsHold(t *testing.T, source *checkpoint.Checkpoint, name string)
 	require.NoError(t, err)
 	all, _ := convert(t, plan, checkpoint.Options{})
 	var out []safetensors.Tensor
-	var claims []checkpoint.Claim
+	var claims []checkpoint.LosslessClaim
 	for _, s := range plan.Shards {
 		for _, info := range s.Infos() {
 			out = append(out, all[info.Name])
@@ -331,10 +331,10 @@ func requireProofsHold(t *testing.T, source *checkpoint.Checkpoint, name string)
 // too large, though there would be a scale.
 func TestProveClamped(t *testing.T) {
 	c := opened(t, mxfp4("m", [][][]byte{{{1, 7}}}, [][]byte{{90}})...)
-	claim := checkpoint.Claim{Weight: c.Weights()[0], Scheme: layout(t, "deepseek-v3-ue8m0").Rules[0].Scheme, Block: tensor.Block{Rows: 128, Cols: 128}}
+	claim := checkpoint.LosslessClaim{Weight: c.Weights()[0], Scheme: layout(t, "deepseek-v3-ue8m0").Rules[0].Scheme, Block: tensor.Block{Rows: 128, Cols: 128}}
 	clamped := claim
 	clamped.Arithmetic = layout(t, "deepseek-v3-ue8m0").Rules[0].Arithmetic
-	proofs, err := checkpoint.ProveLossless(t.Context(), []checkpoint.Claim{claim, clamped}, checkpoint.Options{})
+	proofs, err := checkpoint.ProveLossless(t.Context(), []checkpoint.LosslessClaim{claim, clamped}, checkpoint.Options{})
 	require.NoError(t, err)
 	require.Nil(t, proofs[0].Broken)
 	require.Contains(t, proofs[1].Broken.Why, "by deepgemm-ue8m0 its scale is 2.3841858e-07: want a power of two from 2^-43 to 2^-29")
@@ -345,19 +345,19 @@ func TestProveRefuses(t *testing.T) {
 	plain, nvfp4, mx := golden(t, "llama-bf16"), golden(t, "llama-ct-nvfp4a16"), golden(t, "llama-ct-mxfp4")
 	name := "model.layers.0.mlp.up_proj.weight"
 	to := fp8Blocks(t)
-	for text, c := range map[string]checkpoint.Claim{
+	for text, c := range map[string]checkpoint.LosslessClaim{
 		"not of codes":        {Weight: plain.Weight(name), Scheme: to, Block: to.Block},
 		"with an outer scale": {Weight: nvfp4.Weight(name), Scheme: to, Block: to.Block},
 		"values of type":      {Weight: mx.Weight(name), Type: safetensors.I8},
 		"this arithmetic":     {Weight: mx.Weight(name), Scheme: to, Block: to.Block, Arithmetic: "autofp8"},
 		`weight ""`:           {},
 	} {
-		_, err := checkpoint.ProveLossless(t.Context(), []checkpoint.Claim{c}, checkpoint.Options{})
+		_, err := checkpoint.ProveLossless(t.Context(), []checkpoint.LosslessClaim{c}, checkpoint.Options{})
 		require.ErrorIs(t, err, checkpoint.ErrLayout)
 		require.ErrorContains(t, err, text)
 	}
 	scaled := golden(t, "llama-deepseek-fp8").Weight(name)
-	p, err := checkpoint.ProveLossless(t.Context(), []checkpoint.Claim{{Weight: scaled, Scheme: to, Block: to.Block}}, checkpoint.Options{})
+	p, err := checkpoint.ProveLossless(t.Context(), []checkpoint.LosslessClaim{{Weight: scaled, Scheme: to, Block: to.Block}}, checkpoint.Options{})
 	require.NoError(t, err)
 	require.Contains(t, p[0].Broken.Why, "no power of two")
 }

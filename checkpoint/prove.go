@@ -9,7 +9,7 @@ import (
 
 // Claims returns what a conversion by the plan claims to keep: codes under scales that are
 // powers of two, which become other codes or values. Of scales that are no bytes it reads all.
-func (p *Plan) Claims() (claims []Claim, err error) {
+func (p *Plan) Claims() (claims []LosslessClaim, err error) {
 	for _, s := range p.Shards {
 		for _, t := range s.Targets {
 			c, ok := t.Claim()

@@ -92,9 +92,9 @@ func (s Shape) fits(got, want []int) bool {
 	return slices.Equal(got, want)
 }
 
-// Part says how one of the stored tensors of a weight is named, typed and shaped. The zero
-// Part is none.
-type Part struct {
+// StoredTensor says how one of the stored tensors of a weight is named, typed and shaped.
+// The zero StoredTensor is none.
+type StoredTensor struct {
 	// Suffix follows the name of the module. A parameter that is no module's weight, such
 	// as experts' gate_up_proj, has it without ".weight".
 	Suffix string
@@ -107,11 +107,11 @@ type Part struct {
 	Optional bool
 }
 
-// None reports whether there is no such part.
-func (p Part) None() bool { return p.Suffix == "" }
+// None reports whether there is no such tensor.
+func (p StoredTensor) None() bool { return p.Suffix == "" }
 
-// reads reports whether a tensor of type d can be this part.
-func (p Part) reads(d safetensors.DType) bool {
+// reads reports whether a tensor of type d can be this one.
+func (p StoredTensor) reads(d safetensors.DType) bool {
 	return slices.ContainsFunc(p.DTypes, func(known safetensors.DType) bool {
 		return known == d || known == "" && isFloat(d)
 	})
@@ -124,7 +124,7 @@ type Scheme struct {
 	Format      fp8.Format
 	Block       tensor.Block
 	ScaleFormat tensor.ScaleFormat // of scales that are bytes
-	Parts       [roles]Part
+	Parts       [roles]StoredTensor
 
 	// Resize says that a configuration may name another block.
 	Resize bool

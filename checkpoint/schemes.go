@@ -33,7 +33,7 @@ var (
 	// Transformers has the same, and stacks of experts; theirs may be E8M0.
 	fp8Block = &Scheme{
 		Name: "fp8-block", Block: square128, ScaleFormat: tensor.E8M0Scales, Resize: true, Stacks: true,
-		Parts: [roles]Part{
+		Parts: [roles]StoredTensor{
 			Codes:  {Suffix: ".weight", DTypes: f8, Shape: elements},
 			Scales: {Suffix: ".weight_scale_inv", DTypes: append(f32, safetensors.F8E8M0), Shape: grid},
 			Input:  {Suffix: ".activation_scale", DTypes: f32, Shape: scalar, Optional: true},
@@ -43,7 +43,7 @@ var (
 	// fp8BlockE8M0 is DeepSeek-V4's of all but routed experts.
 	fp8BlockE8M0 = &Scheme{
 		Name: "fp8-block-e8m0", Block: square128, ScaleFormat: tensor.E8M0Scales, Resize: true,
-		Parts: [roles]Part{
+		Parts: [roles]StoredTensor{
 			Codes:  {Suffix: ".weight", DTypes: f8, Shape: elements},
 			Scales: {Suffix: ".scale", DTypes: []safetensors.DType{safetensors.F8E8M0, safetensors.F32}, Shape: grid},
 		},
@@ -52,7 +52,7 @@ var (
 	// fp4GroupE8M0 is DeepSeek-V4's of routed experts.
 	fp4GroupE8M0 = &Scheme{
 		Name: "fp4-group-e8m0", Format: fp8.E2M1, Block: group32, ScaleFormat: tensor.E8M0Scales, Whole: true,
-		Parts: [roles]Part{
+		Parts: [roles]StoredTensor{
 			Codes:  {Suffix: ".weight", DTypes: i8, Shape: Nibbles},
 			Scales: {Suffix: ".scale", DTypes: e8m0, Shape: grid},
 		},
@@ -61,7 +61,7 @@ var (
 	// fp8Tensor is vLLM's fp8 and ModelOpt's FP8.
 	fp8Tensor = &Scheme{
 		Name: "fp8-tensor", Block: perTensor,
-		Parts: [roles]Part{
+		Parts: [roles]StoredTensor{
 			Codes:  {Suffix: ".weight", DTypes: f8, Shape: elements},
 			Scales: {Suffix: ".weight_scale", DTypes: []safetensors.DType{safetensors.F32}, Shape: scalar},
 			Input:  {Suffix: ".input_scale", DTypes: f32, Shape: scalar, Optional: true},
@@ -72,7 +72,7 @@ var (
 	// the type of the weight.
 	ctTensor = &Scheme{
 		Name: "ct-fp8-tensor", Block: perTensor,
-		Parts: [roles]Part{
+		Parts: [roles]StoredTensor{
 			Codes:  {Suffix: ".weight", DTypes: f8, Shape: elements},
 			Scales: {Suffix: ".weight_scale", DTypes: own, Shape: one},
 			Input:  {Suffix: ".input_scale", DTypes: own, Shape: one, Optional: true},
@@ -80,14 +80,14 @@ var (
 	}
 	ctChannel = &Scheme{
 		Name: "ct-fp8-channel", Block: perChannel,
-		Parts: [roles]Part{
+		Parts: [roles]StoredTensor{
 			Codes:  {Suffix: ".weight", DTypes: f8, Shape: elements},
 			Scales: {Suffix: ".weight_scale", DTypes: own, Shape: grid},
 		},
 	}
 	ctBlock = &Scheme{
 		Name: "ct-fp8-block", Block: square128, Resize: true,
-		Parts: [roles]Part{
+		Parts: [roles]StoredTensor{
 			Codes:  {Suffix: ".weight", DTypes: f8, Shape: elements},
 			Scales: {Suffix: ".weight_scale", DTypes: own, Shape: grid},
 		},
@@ -95,21 +95,21 @@ var (
 
 	ctMXFP8 = &Scheme{
 		Name: "ct-mxfp8", Block: group32, ScaleFormat: tensor.E8M0Scales, Whole: true,
-		Parts: [roles]Part{
+		Parts: [roles]StoredTensor{
 			Codes:  {Suffix: ".weight", DTypes: f8, Shape: elements},
 			Scales: {Suffix: ".weight_scale", DTypes: byteScales, Shape: grid},
 		},
 	}
 	ctMXFP4 = &Scheme{
 		Name: "ct-mxfp4", Format: fp8.E2M1, Block: group32, ScaleFormat: tensor.E8M0Scales, Whole: true,
-		Parts: [roles]Part{
+		Parts: [roles]StoredTensor{
 			Codes:  {Suffix: ".weight_packed", DTypes: u8, Shape: Nibbles},
 			Scales: {Suffix: ".weight_scale", DTypes: byteScales, Shape: grid},
 		},
 	}
 	ctNVFP4 = &Scheme{
 		Name: "ct-nvfp4", Format: fp8.E2M1, Block: group16, ScaleFormat: tensor.UE4M3Scales, Divide: true, Whole: true,
-		Parts: [roles]Part{
+		Parts: [roles]StoredTensor{
 			Codes:  {Suffix: ".weight_packed", DTypes: u8, Shape: Nibbles},
 			Scales: {Suffix: ".weight_scale", DTypes: f8, Shape: grid},
 			Outer:  {Suffix: ".weight_global_scale", DTypes: f32, Shape: one},
@@ -120,7 +120,7 @@ var (
 	// modelOptNVFP4 has the reciprocal of compressed-tensors' outer scale.
 	modelOptNVFP4 = &Scheme{
 		Name: "modelopt-nvfp4", Format: fp8.E2M1, Block: group16, ScaleFormat: tensor.UE4M3Scales, Whole: true,
-		Parts: [roles]Part{
+		Parts: [roles]StoredTensor{
 			Codes:  {Suffix: ".weight", DTypes: u8, Shape: Nibbles},
 			Scales: {Suffix: ".weight_scale", DTypes: f8, Shape: grid},
 			Outer:  {Suffix: ".weight_scale_2", DTypes: f32, Shape: scalar},
@@ -132,7 +132,7 @@ var (
 	// the transpose of what transformers calls the same parameter in BF16.
 	gptOSS = &Scheme{
 		Name: "gpt-oss-mxfp4", Format: fp8.E2M1, Block: group32, ScaleFormat: tensor.E8M0Scales, Whole: true, Stacks: true, Transposed: true,
-		Parts: [roles]Part{
+		Parts: [roles]StoredTensor{
 			Codes:  {Suffix: ".weight_blocks", DTypes: u8, Shape: Chunks},
 			Scales: {Suffix: ".weight_scales", DTypes: byteScales, Shape: grid},
 		},
@@ -142,14 +142,14 @@ var (
 	// What else torchao has to know is in the metadata of its files.
 	torchAOTensor = &Scheme{
 		Name: "torchao-float8-tensor", Block: perTensor,
-		Parts: [roles]Part{
+		Parts: [roles]StoredTensor{
 			Codes:  {Suffix: "._weight_qdata", DTypes: f8, Shape: elements},
 			Scales: {Suffix: "._weight_scale", DTypes: f32, Shape: one},
 		},
 	}
 	torchAOChannel = &Scheme{
 		Name: "torchao-float8-row", Block: perChannel,
-		Parts: [roles]Part{
+		Parts: [roles]StoredTensor{
 			Codes:  {Suffix: "._weight_qdata", DTypes: f8, Shape: elements},
 			Scales: {Suffix: "._weight_scale", DTypes: f32, Shape: grid},
 		},

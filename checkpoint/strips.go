@@ -7,6 +7,7 @@ import (
 
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/internal/meter"
+	"github.com/octavo-fp8/octavo/internal/number"
 	"github.com/octavo-fp8/octavo/internal/workpool"
 	"github.com/octavo-fp8/octavo/tensor"
 )
@@ -61,7 +62,7 @@ func stripRows(w *Weight, rows, cols int, block tensor.Block, strip int) int {
 	}
 	if w.Scheme != nil && w.Block.Rows > 0 { // which has to be read by whole blocks, too
 		own, _ := w.Block.Extents(rows, cols)
-		blockRows = leastCommonMultiple(blockRows, own)
+		blockRows = number.LeastCommonMultiple(blockRows, own)
 	}
 	return max(strip/2/max(cols, 1)/blockRows, 1) * blockRows
 }
@@ -80,12 +81,4 @@ func spansOf(w *Weight, matrices, rows, cols, step int) (spans []span) {
 		}
 	}
 	return spans
-}
-
-func leastCommonMultiple(a, b int) int {
-	x, y := a, b
-	for y != 0 {
-		x, y = y, x%y
-	}
-	return a / x * b
 }

@@ -23,12 +23,8 @@ var functions = enum.Enum[Function]{
 }
 
 // String returns the text of f, such as "gelu-tanh".
-func (f Function) String() string { return functions.String(f) }
-
-// MarshalText implements [encoding.TextMarshaler].
-func (f Function) MarshalText() ([]byte, error) { return functions.MarshalText(f) }
-
-// UnmarshalText implements [encoding.TextUnmarshaler].
+func (f Function) String() string                   { return functions.String(f) }
+func (f Function) MarshalText() ([]byte, error)     { return functions.MarshalText(f) }
 func (f *Function) UnmarshalText(text []byte) error { return functions.UnmarshalText(f, text) }
 
 // functionsOf are each function and its derivative, whose value at the corner of ReLU is 0.

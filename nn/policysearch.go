@@ -45,14 +45,14 @@ type policySearch struct {
 	p       *planner
 	fixed   int64 // bytes that are kept in any case
 	choices [][]Policy
-	kinds   []knapsack.Kind
+	kinds   []knapsack.Group
 }
 
 func newPolicySearch(p *planner) *policySearch {
 	s := &policySearch{p: p}
 	for _, plan := range p.kinds {
 		policies, choices := plan.choices()
-		k := knapsack.Kind{Choices: choices}
+		k := knapsack.Group{Choices: choices}
 		for class := range recompute.Classes {
 			k.Shared = append(k.Shared, plan.classes[class].turnBytes())
 		}

@@ -13,7 +13,7 @@ import (
 // mixed has codes of normal numbers, but any in a few rows.
 func mixed(seed uint64, f fp8.Format, rows, k int) *tensor.Tensor {
 	r := source(seed)
-	t := random(r, "mixed", f, tensor.Block{Rows: 1, Cols: 32}, kind{narrow: true}, rows, k)
+	t := randomTensor(r, "mixed", f, tensor.Block{Rows: 1, Cols: 32}, kind{narrow: true}, rows, k)
 	for i := range rows {
 		for j := range t.Row(i) {
 			if i%7 != 3 {

@@ -9,8 +9,8 @@ import (
 
 func blockScaled(m, n, k int) (a, b *tensor.Tensor) {
 	r := source(9)
-	return random(r, "a", fp8.E4M3, tensor.Block{Rows: 1, Cols: 128}, kind{}, m, k),
-		random(r, "b", fp8.E4M3, tensor.Block{Rows: 128, Cols: 128}, kind{}, n, k)
+	return randomTensor(r, "a", fp8.E4M3, tensor.Block{Rows: 1, Cols: 128}, kind{}, m, k),
+		randomTensor(r, "b", fp8.E4M3, tensor.Block{Rows: 128, Cols: 128}, kind{}, n, k)
 }
 
 func BenchmarkExact(b *testing.B) {

@@ -175,8 +175,8 @@ func TestBoundBits(t *testing.T) {
 	r := source(80)
 	hash := fnv.New64a()
 	for range 40 {
-		a := random(r, "a", fp8.E4M3, tensor.Block{Rows: 1, Cols: 32}, kind{}, 2, 200)
-		b := random(r, "b", fp8.E5M2, tensor.Block{Rows: 1, Cols: 32}, kind{}, 3, 200)
+		a := randomTensor(r, "a", fp8.E4M3, tensor.Block{Rows: 1, Cols: 32}, kind{}, 2, 200)
+		b := randomTensor(r, "b", fp8.E5M2, tensor.Block{Rows: 1, Cols: 32}, kind{}, 3, 200)
 		bound := make([]float64, 6)
 		for _, f := range []func() error{
 			func() error { return Bound[float32](t.Context(), bound, nil, a, b, Accumulation{}, Options{}) },

@@ -49,7 +49,7 @@ func long() map[string]func(ctx context.Context, p progress.Reporter) error {
 			return Partials(ctx, make([]uint64, size*size), a, a, 0, o(p))
 		},
 		"compare": func(ctx context.Context, p progress.Reporter) error {
-			_, err := Compare(ctx, c, c, bound, Comparison{Rows: size, Cols: size, Progress: p})
+			_, err := Compare(ctx, c, c, bound, CompareOptions{Rows: size, Cols: size, Progress: p})
 			return err
 		},
 	}
@@ -97,10 +97,10 @@ func TestCancelBefore(t *testing.T) {
 	}
 	_, err := NewChecksums(ctx, a, a, 0)
 	require.ErrorIs(t, err, context.Canceled)
-	_, err = Compare(ctx, c, c, nil, Comparison{Rows: 40, Cols: 40})
+	_, err = Compare(ctx, c, c, nil, CompareOptions{Rows: 40, Cols: 40})
 	require.ErrorIs(t, err, context.Canceled)
 	different := make([]float32, 1600)
-	_, err = Compare(ctx, c, different, nil, Comparison{Rows: 40, Cols: 40, A: a, B: a})
+	_, err = Compare(ctx, c, different, nil, CompareOptions{Rows: 40, Cols: 40, A: a, B: a})
 	require.ErrorIs(t, err, context.Canceled)
 }
 

@@ -15,13 +15,13 @@ import (
 	"github.com/octavo-fp8/octavo/tensor"
 )
 
-// Comparison says what is compared. Only Rows and Cols are required.
-type Comparison struct {
+// CompareOptions says what is compared. Only Rows and Cols are required.
+type CompareOptions struct {
 	Rows, Cols int
 	// At, unless nil, says that only some elements are compared, and which: their places
 	// in C, row by row, in ascending order.
 	At []int
-	// A and B, the operands, let the report say what went into the first element
+	// A and B, the operands, let the comparison say what went into the first element
 	// that diverges. Both or neither.
 	A, B *tensor.Tensor
 	// Progress, unless nil, hears how far the comparison is.
@@ -29,9 +29,9 @@ type Comparison struct {
 	Workers  int // goroutines at most; 0 means GOMAXPROCS
 }
 
-// Report is what [Compare] found. An element is outside if it is farther from the
+// Comparison is what [Compare] found. An element is outside if it is farther from the
 // wanted one than its bound; two NaN agree whatever their bits.
-type Report struct {
+type Comparison struct {
 	Rows      int  `json:"rows"`
 	Cols      int  `json:"cols"`
 	Equal     bool `json:"equal"`     // all elements agree bit for bit, NaN aside
@@ -41,8 +41,8 @@ type Report struct {
 	// The largest errors, in units in the last place of the wanted element and in
 	// units of the bound. An element that is finite on one side only has an
 	// infinite error. Nil where all errors are 0.
-	MaxULP   *Place `json:"maxULP,omitempty"`
-	MaxBound *Place `json:"maxBound,omitempty"`
+	MaxULP   *ElementError `json:"maxULP,omitempty"`
+	MaxBound *ElementError `json:"maxBound,omitempty"`
 
 	// First is the first element outside, row by row, or, where none is, the first
 	// that differs.
@@ -52,8 +52,8 @@ type Report struct {
 	NonFinite NonFinite `json:"nonFinite"`          // on either side
 }
 
-// Place is an element and its error.
-type Place struct {
+// ElementError is an element and its error.
+type ElementError struct {
 	Row   int    `json:"row"`
 	Col   int    `json:"col"`
 	Got   Number `json:"got"`
@@ -81,9 +81,9 @@ type NonFinite struct {
 //
 // It returns an error if A and B are given and do not make a product of that
 // size, or one of them alone is, if got, want or bound are of another length
-// ([gemm.ErrOperands]) or places not in ascending order, and when ctx ends. The report depends on nothing
+// ([gemm.ErrOperands]) or places not in ascending order, and when ctx ends. The comparison depends on nothing
 // but the arguments, which are not kept. Safe for concurrent use.
-func Compare[T gemm.Output](ctx context.Context, got, want []T, bound []float64, o Comparison) (Report, error) {
+func Compare[T gemm.Output](ctx context.Context, got, want []T, bound []float64, o CompareOptions) (Comparison, error) {
 	err := o.checkLengths(len(got))
 	if err == nil {
 		err = sentinel.Length(gemm.ErrOperands, "want", len(want), len(got))
@@ -92,21 +92,21 @@ func Compare[T gemm.Output](ctx context.Context, got, want []T, bound []float64,
 		err = sentinel.Length(gemm.ErrOperands, "bound", len(bound), len(got))
 	}
 	if err != nil {
-		return Report{}, fmt.Errorf("oracle: %w", err)
+		return Comparison{}, fmt.Errorf("oracle: %w", err)
 	}
 	p, err := o.product()
 	if err != nil {
-		return Report{}, fmt.Errorf("oracle: %w", err)
+		return Comparison{}, fmt.Errorf("oracle: %w", err)
 	}
 	c, err := compareAll(ctx, got, want, bound, o)
 	if err != nil {
-		return Report{}, fmt.Errorf("oracle: %w", err)
+		return Comparison{}, fmt.Errorf("oracle: %w", err)
 	}
 	return c.finish(p), nil
 }
 
 // compareAll takes all elements in, on several goroutines.
-func compareAll[T gemm.Output](ctx context.Context, got, want []T, bound []float64, o Comparison) (*comparer, error) {
+func compareAll[T gemm.Output](ctx context.Context, got, want []T, bound []float64, o CompareOptions) (*comparer, error) {
 	var m meter.Meter
 	m.Start(ctx, o.Progress, "compare", int64(len(got)))
 	all := newComparer(o, layoutOf[T]())
@@ -158,7 +158,7 @@ func compareRange[T gemm.Output](c *comparer, m *meter.Meter, got, want []T, bou
 const compareAtOnce = 1 << 16
 
 // checkLengths returns an error unless a result of the given sizes has n elements.
-func (o *Comparison) checkLengths(n int) error {
+func (o *CompareOptions) checkLengths(n int) error {
 	size, ok := area(o.Rows, o.Cols)
 	if o.Rows < 0 || o.Cols < 0 || !ok {
 		return sentinel.Errorf(gemm.ErrOperands, "got cannot be of shape [%d, %d]", o.Rows, o.Cols)
@@ -177,7 +177,7 @@ func (o *Comparison) checkLengths(n int) error {
 }
 
 // product returns the product of the operands, or nil where there are none.
-func (o *Comparison) product() (*product, error) {
+func (o *CompareOptions) product() (*product, error) {
 	if o.A == nil && o.B == nil {
 		return nil, nil
 	}
@@ -198,17 +198,17 @@ func outside(got, want, bound float64) bool {
 	return !(math.Abs(got-want) <= bound)
 }
 
-// comparer gathers a report.
+// comparer gathers a comparison.
 type comparer struct {
-	r      Report
+	r      Comparison
 	l      layout
-	first  Place // outside, or, before there is one, different
-	at     []int // places of elements; nil: their own indices
+	first  ElementError // outside, or, before there is one, different
+	at     []int        // places of elements; nil: their own indices
 	counts counts
 }
 
-func newComparer(o Comparison, l layout) *comparer {
-	return &comparer{r: Report{Rows: o.Rows, Cols: o.Cols, Equal: true}, l: l, at: o.At, counts: newCounts(o.Rows, o.Cols)}
+func newComparer(o CompareOptions, l layout) *comparer {
+	return &comparer{r: Comparison{Rows: o.Rows, Cols: o.Cols, Equal: true}, l: l, at: o.At, counts: newCounts(o.Rows, o.Cols)}
 }
 
 // element takes element i in, with its bits and values.
@@ -224,7 +224,7 @@ func (c *comparer) element(i int, g, w uint64, got, want, bound float64) {
 	if c.at != nil {
 		i = c.at[i]
 	}
-	place := Place{Row: i / c.r.Cols, Col: i % c.r.Cols, Got: Number(got), Want: Number(want), Bound: Number(bound)}
+	place := ElementError{Row: i / c.r.Cols, Col: i % c.r.Cols, Got: Number(got), Want: Number(want), Bound: Number(bound)}
 	err := math.Abs(got - want)
 	if err != err {
 		err = math.Inf(1)
@@ -265,7 +265,7 @@ func (c *comparer) merge(later *comparer) {
 }
 
 // largerPlace returns the one of the larger error, the first of two equal.
-func largerPlace(p, later *Place) *Place {
+func largerPlace(p, later *ElementError) *ElementError {
 	if p == nil || later != nil && later.Error > p.Error {
 		return later
 	}
@@ -290,12 +290,12 @@ func orZero(x float64) float64 {
 }
 
 // larger returns the place of the larger error, the earlier one of two equal.
-func larger(old *Place, p Place, err float64) *Place {
+func larger(old *ElementError, p ElementError, err float64) *ElementError {
 	if !(err > 0) || old != nil && !(err > float64(old.Error)) {
 		return old
 	}
 	if old == nil {
-		old = new(Place)
+		old = new(ElementError)
 	}
 	*old = p
 	old.Error = Number(err)
@@ -327,8 +327,8 @@ func (n *NonFinite) count(got, want float64) {
 	}
 }
 
-// finish completes the report; p is the product, if known.
-func (c *comparer) finish(p *product) Report {
+// finish completes the comparison; p is the product, if known.
+func (c *comparer) finish(p *product) Comparison {
 	if c.r.Different == 0 {
 		return c.r
 	}

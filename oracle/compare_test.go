@@ -30,15 +30,15 @@ func newComparison(t *testing.T, m, n, k int) comparison {
 	return c
 }
 
-func (c *comparison) compare(t *testing.T, got []float32) Report {
-	r, err := Compare(t.Context(), got, c.want, c.bound, Comparison{Rows: c.m, Cols: c.n, A: c.a, B: c.b})
+func (c *comparison) compare(t *testing.T, got []float32) Comparison {
+	r, err := Compare(t.Context(), got, c.want, c.bound, CompareOptions{Rows: c.m, Cols: c.n, A: c.a, B: c.b})
 	require.NoError(t, err)
-	again, err := Compare(t.Context(), got, c.want, c.bound, Comparison{Rows: c.m, Cols: c.n, A: c.a, B: c.b})
+	again, err := Compare(t.Context(), got, c.want, c.bound, CompareOptions{Rows: c.m, Cols: c.n, A: c.a, B: c.b})
 	require.NoError(t, err)
 	require.Equal(t, r, again)
 	text, err := json.Marshal(r)
 	require.NoError(t, err)
-	var back Report
+	var back Comparison
 	require.NoError(t, json.Unmarshal(text, &back))
 	require.Equal(t, r, back)
 	return r
@@ -47,9 +47,9 @@ func (c *comparison) compare(t *testing.T, got []float32) Report {
 func TestCompareEqual(t *testing.T) {
 	c := newComparison(t, 20, 18, 300)
 	r := c.compare(t, c.want)
-	require.Equal(t, Report{Rows: 20, Cols: 18, Equal: true}, r)
+	require.Equal(t, Comparison{Rows: 20, Cols: 18, Equal: true}, r)
 	require.Less(t, testing.AllocsPerRun(10, func() {
-		_, _ = Compare(t.Context(), c.want, c.want, c.bound, Comparison{Rows: 20, Cols: 18})
+		_, _ = Compare(t.Context(), c.want, c.want, c.bound, CompareOptions{Rows: 20, Cols: 18})
 	}), 4.0)
 }
 
@@ -95,7 +95,7 @@ func TestCompareFirst(t *testing.T) {
 	require.Equal(t, float32(r.First.Want), float32(r.First.Blocks[3].Running))
 
 	x := ones(256, 64, 1)
-	r, err := Compare(t.Context(), []float32{192}, []float32{256}, nil, Comparison{Rows: 1, Cols: 1, A: x, B: x})
+	r, err := Compare(t.Context(), []float32{192}, []float32{256}, nil, CompareOptions{Rows: 1, Cols: 1, A: x, B: x})
 	require.NoError(t, err)
 	require.Equal(t, Number(128), r.First.Blocks[1].Running)
 }
@@ -132,7 +132,7 @@ func TestCompareNonFinite(t *testing.T) {
 	got := []float32{nan32, 1, nan32, inf, inf, 1, -inf, other}
 	want := []float32{nan32, nan32, 1, inf, -inf, inf, 1, nan32}
 	bound := make([]float64, 8)
-	r, err := Compare(t.Context(), got, want, bound, Comparison{Rows: 2, Cols: 4})
+	r, err := Compare(t.Context(), got, want, bound, CompareOptions{Rows: 2, Cols: 4})
 	require.NoError(t, err)
 	require.Equal(t, NonFinite{GotNaN: 3, WantNaN: 3, GotInf: 3, WantInf: 3, Swallowed: 2, Appeared: 2}, r.NonFinite)
 	require.Equal(t, 5, r.Different)
@@ -148,7 +148,7 @@ func TestCompareNonFinite(t *testing.T) {
 	for i := range bound {
 		bound[i] = math.Inf(1)
 	}
-	r, err = Compare(t.Context(), got, want, bound, Comparison{Rows: 2, Cols: 4})
+	r, err = Compare(t.Context(), got, want, bound, CompareOptions{Rows: 2, Cols: 4})
 	require.NoError(t, err)
 	require.Zero(t, r.Outside)
 	require.Equal(t, 5, r.Different)
@@ -164,11 +164,11 @@ func TestCompareNonFinite(t *testing.T) {
 
 func TestCompareZeros(t *testing.T) {
 	minus := float32(math.Copysign(0, -1))
-	r, err := Compare(t.Context(), []float32{minus}, []float32{0}, nil, Comparison{Rows: 1, Cols: 1})
+	r, err := Compare(t.Context(), []float32{minus}, []float32{0}, nil, CompareOptions{Rows: 1, Cols: 1})
 	require.NoError(t, err)
 	require.Equal(t, 1, r.Outside, "bits are demanded")
 	require.Nil(t, r.MaxULP)
-	r, err = Compare(t.Context(), []float32{minus}, []float32{0}, []float64{1e-40}, Comparison{Rows: 1, Cols: 1})
+	r, err = Compare(t.Context(), []float32{minus}, []float32{0}, []float64{1e-40}, CompareOptions{Rows: 1, Cols: 1})
 	require.NoError(t, err)
 	require.Equal(t, 1, r.Different)
 	require.Zero(t, r.Outside)
@@ -179,13 +179,13 @@ func TestCompareZeros(t *testing.T) {
 
 func TestCompareRefuses(t *testing.T) {
 	c := newComparison(t, 2, 3, 10)
-	compare := func(o Comparison) error { _, err := Compare(t.Context(), c.want, c.want, c.bound, o); return err }
-	require.ErrorContains(t, compare(Comparison{Rows: 3, Cols: 2, A: c.a, B: c.b}), `tensor "a" of 2 rows`)
+	compare := func(o CompareOptions) error { _, err := Compare(t.Context(), c.want, c.want, c.bound, o); return err }
+	require.ErrorContains(t, compare(CompareOptions{Rows: 3, Cols: 2, A: c.a, B: c.b}), `tensor "a" of 2 rows`)
 	short := *c.b
 	short.Scales = nil
-	require.ErrorContains(t, compare(Comparison{Rows: 2, Cols: 3, A: c.a, B: &short}), `oracle: tensor "b"`)
-	require.ErrorIs(t, compare(Comparison{Rows: 2, Cols: 2}), gemm.ErrOperands)
-	require.ErrorIs(t, second(Compare(t.Context(), c.want, c.want, c.bound[1:], Comparison{Rows: 2, Cols: 3})), gemm.ErrOperands)
+	require.ErrorContains(t, compare(CompareOptions{Rows: 2, Cols: 3, A: c.a, B: &short}), `oracle: tensor "b"`)
+	require.ErrorIs(t, compare(CompareOptions{Rows: 2, Cols: 2}), gemm.ErrOperands)
+	require.ErrorIs(t, second(Compare(t.Context(), c.want, c.want, c.bound[1:], CompareOptions{Rows: 2, Cols: 3})), gemm.ErrOperands)
 }
 
 // TestCompareSpecialBlocks has a NaN in one block of the first divergence.
@@ -195,7 +195,7 @@ func TestCompareSpecialBlocks(t *testing.T) {
 	require.NoError(t, Exact(t.Context(), c.want, c.a, c.b, Options{}))
 	got := append([]float32(nil), c.want...)
 	got[1] = 5
-	r, err := Compare(t.Context(), got, c.want, nil, Comparison{Rows: 2, Cols: 3, A: c.a, B: c.b})
+	r, err := Compare(t.Context(), got, c.want, nil, CompareOptions{Rows: 2, Cols: 3, A: c.a, B: c.b})
 	require.NoError(t, err)
 	require.Equal(t, 1, r.NonFinite.Swallowed)
 	blocks := r.First.Blocks

@@ -44,7 +44,7 @@ func TestCompareSome(t *testing.T) {
 		for _, i := range at {
 			some[0], some[1], bounds = append(some[0], got[i]), append(some[1], want[i]), append(bounds, bound[i])
 		}
-		o := Comparison{Rows: rows, Cols: cols}
+		o := CompareOptions{Rows: rows, Cols: cols}
 		whole, err := Compare(t.Context(), got, want, bound, o)
 		require.NoError(t, err)
 		o.At = at
@@ -67,7 +67,7 @@ func TestCompareSome(t *testing.T) {
 		require.NoError(t, err)
 		require.JSONEq(t, string(wholeText), string(partText))
 	}
-	o := Comparison{Rows: 2, Cols: 2}
+	o := CompareOptions{Rows: 2, Cols: 2}
 	for _, at := range [][]int{{0, 4}, {1, 1}, {2, 1}, {-1, 0}, {1}} {
 		o.At = at
 		require.ErrorIs(t, second(Compare[float32](t.Context(), make([]float32, 2), make([]float32, 2), nil, o)), gemm.ErrOperands)

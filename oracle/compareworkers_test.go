@@ -53,7 +53,7 @@ func TestCompareWorkers(t *testing.T) {
 		spoil(got, want, bound)
 		for _, bound := range [][]float64{bound, nil} {
 			report := func(workers int) string {
-				r, err := Compare(t.Context(), got, want, bound, Comparison{Rows: rows, Cols: cols, Workers: workers})
+				r, err := Compare(t.Context(), got, want, bound, CompareOptions{Rows: rows, Cols: cols, Workers: workers})
 				require.NoError(t, err)
 				require.Equal(t, name == "equal", r.Equal)
 				text, err := json.Marshal(r)

@@ -7,7 +7,7 @@ import (
 
 // Divergence is an element that diverges and what went into it.
 type Divergence struct {
-	Place
+	ElementError
 	// Suspect is the block of K that explains this element's error, or -1 where
 	// none is known. Compare knows of none: it is package judge that finds one.
 	Suspect int        `json:"suspect"`
@@ -34,8 +34,8 @@ type BlockSum struct {
 
 // newDivergence says what went into the element at a place. All sums are exact
 // and then rounded to float64.
-func newDivergence(p *product, at Place) *Divergence {
-	d := &Divergence{Place: at, Suspect: -1}
+func newDivergence(p *product, at ElementError) *Divergence {
+	d := &Divergence{ElementError: at, Suspect: -1}
 	if p != nil {
 		d.Blocks = p.blockSums(at.Row, at.Col)
 		if !p.outers.none {

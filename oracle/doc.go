@@ -14,7 +14,7 @@
 //     known. Predict gives a sharper bound for a kernel that is. Both are derived, not
 //     guessed: a result outside its bound is an error of the kernel.
 //   - [Compare] compares a result with the wanted one under such bounds, and returns a
-//     [Report].
+//     [Comparison].
 //   - [Checksums] find a wrong integer partial sum without computing all of them.
 //   - A [Generator] makes operands of the kinds that kernels get wrong.
 //
@@ -25,7 +25,8 @@
 //	bound := make([]float64, m*n)
 //	err := oracle.Exact(ctx, want, a, b, oracle.Options{})
 //	err = oracle.Bound[float32](ctx, bound, nil, a, b, oracle.Accumulation{}, oracle.Options{})
-//	report, err := oracle.Compare(ctx, got, want, bound, oracle.Comparison{Rows: m, Cols: n, A: a, B: b})
+//	o := oracle.CompareOptions{Rows: m, Cols: n, A: a, B: b}
+//	comparison, err := oracle.Compare(ctx, got, want, bound, o)
 //
 // and, where the instruction is known, demands the bits of Predict instead. All three
 // take some nanoseconds for each of the M·N·K products; they stop when their context

@@ -94,7 +94,7 @@ func TestExactCancels(t *testing.T) {
 	for range rounds(300) {
 		f, g := anyFormat(r), anyFormat(r)
 		block := tensor.Block{Rows: 1, Cols: 8}
-		a, b := random(r, "a", f, block, kind{wide: true}, 2, 64), random(r, "b", g, block, kind{wide: true}, 3, 64)
+		a, b := randomTensor(r, "a", f, block, kind{wide: true}, 2, 64), randomTensor(r, "b", g, block, kind{wide: true}, 3, 64)
 		// The second half is the first one, negated, except for one code.
 		for _, x := range []*tensor.Tensor{a, b} {
 			for i := range x.Shape[0] {
@@ -258,14 +258,14 @@ func TestWide(t *testing.T) {
 func TestExactLongBlocks(t *testing.T) {
 	r := source(4)
 	for _, f := range fp8.Formats() {
-		a, b := random(r, "a", f, tensor.Block{}, kind{}, 1, 3*pieceLength+5), random(r, "b", fp8.E5M2FNUZ, tensor.Block{}, kind{}, 2, 3*pieceLength+5)
+		a, b := randomTensor(r, "a", f, tensor.Block{}, kind{}, 1, 3*pieceLength+5), randomTensor(r, "b", fp8.E5M2FNUZ, tensor.Block{}, kind{}, 2, 3*pieceLength+5)
 		checkExact[float32](t, a, b)
 	}
 }
 
 func TestExactRefuses(t *testing.T) {
 	r := source(5)
-	good := random(r, "good", fp8.E4M3, tensor.Block{}, kind{}, 2, 8)
+	good := randomTensor(r, "good", fp8.E4M3, tensor.Block{}, kind{}, 2, 8)
 	c := make([]float32, 4)
 	for _, test := range []struct {
 		name string
@@ -278,9 +278,9 @@ func TestExactRefuses(t *testing.T) {
 			x.Name, x.Scales = "minus", []float32{-1}
 			return &x
 		}, "minus"},
-		{"k", func() *tensor.Tensor { return random(r, "other", fp8.E4M3, tensor.Block{}, kind{}, 2, 9) }, "other"},
+		{"k", func() *tensor.Tensor { return randomTensor(r, "other", fp8.E4M3, tensor.Block{}, kind{}, 2, 9) }, "other"},
 		{"block", func() *tensor.Tensor {
-			return random(r, "column", fp8.E4M3, tensor.Block{Cols: 1}, kind{}, 2, 8)
+			return randomTensor(r, "column", fp8.E4M3, tensor.Block{Cols: 1}, kind{}, 2, 8)
 		}, "column"},
 	} {
 		err := Exact(t.Context(), c, good, test.bad(), Options{})
@@ -289,11 +289,11 @@ func TestExactRefuses(t *testing.T) {
 		requireAlike(t, good, test.bad())
 		requireAlike(t, test.bad(), good)
 	}
-	three := random(r, "a", fp8.E4M3, tensor.Block{Cols: 3}, kind{}, 2, 8)
-	two := random(r, "b", fp8.E4M3, tensor.Block{Cols: 2}, kind{}, 2, 8)
+	three := randomTensor(r, "a", fp8.E4M3, tensor.Block{Cols: 3}, kind{}, 2, 8)
+	two := randomTensor(r, "b", fp8.E4M3, tensor.Block{Cols: 2}, kind{}, 2, 8)
 	require.ErrorContains(t, Exact(t.Context(), c, three, two, Options{}), "neither extent")
 	requireAlike(t, three, two)
-	requireAlike(t, two, random(r, "column", fp8.E4M3, tensor.Block{Cols: 1}, kind{}, 2, 8))
+	requireAlike(t, two, randomTensor(r, "column", fp8.E4M3, tensor.Block{Cols: 1}, kind{}, 2, 8))
 	require.ErrorIs(t, Exact(t.Context(), c[:3], good, good, Options{}), gemm.ErrOperands)
 	require.ErrorIs(t, Exact(t.Context(), c, good, good, Options{Bias: c[:1]}), gemm.ErrOperands)
 }

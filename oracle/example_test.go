@@ -49,7 +49,7 @@ func ExampleCompare() {
 		fmt.Println(err)
 	}
 	got := []float32{22}
-	report, err := oracle.Compare(context.Background(), got, want, bound, oracle.Comparison{Rows: 1, Cols: 1, A: a, B: b})
+	report, err := oracle.Compare(context.Background(), got, want, bound, oracle.CompareOptions{Rows: 1, Cols: 1, A: a, B: b})
 	if err != nil {
 		fmt.Println(err)
 	}

@@ -2,10 +2,10 @@ package oracle
 
 import (
 	"math"
-	"math/bits"
 	"math/rand/v2"
 
 	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/internal/random"
 	"github.com/octavo-fp8/octavo/tensor"
 )
 
@@ -287,10 +287,7 @@ func opposite(f fp8.Format, code byte) byte {
 type rng struct{ *rand.PCG }
 
 // below returns an integer from 0 to n-1.
-func (d rng) below(n int) int {
-	high, _ := bits.Mul64(d.Uint64(), uint64(n))
-	return int(high)
-}
+func (d rng) below(n int) int { return random.Below(d.Uint64(), n) }
 
 func (d rng) bell() float32 {
 	sum := 0

@@ -267,8 +267,8 @@ func TestHonestModels(t *testing.T) {
 				blocks = blockPairs[2]
 				kd.encoded = false
 			}
-			a := random(r, "a", f[r.IntN(len(f))], blocks[0], kd, 2, k)
-			b := random(r, "b", f[r.IntN(len(f))], blocks[1], kd, 2, k)
+			a := randomTensor(r, "a", f[r.IntN(len(f))], blocks[0], kd, 2, k)
+			b := randomTensor(r, "b", f[r.IntN(len(f))], blocks[1], kd, 2, k)
 			if m.scalesInside() {
 				spread := 1 + r.IntN(126)
 				a, b = mxOperand(r, a, spread), mxOperand(r, b, spread)

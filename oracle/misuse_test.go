@@ -100,7 +100,7 @@ func TestMisuseOfOperands(t *testing.T) {
 				"Partials":  func() error { return Partials(ctx, sums, x[0], x[1], 0, Options{}) },
 				"Checksums": func() error { _, err := NewChecksums(ctx, x[0], x[1], 0); return err },
 				"Comparison": func() error {
-					_, err := Compare(ctx, c, c, nil, Comparison{Rows: 2, Cols: 2, A: x[0], B: x[1]})
+					_, err := Compare(ctx, c, c, nil, CompareOptions{Rows: 2, Cols: 2, A: x[0], B: x[1]})
 					return err
 				},
 			} {
@@ -198,23 +198,23 @@ func TestMisuseOfLengths(t *testing.T) {
 		"checksums block":  func() error { _, err := NewChecksums(ctx, a, a, -1); return err },
 		"find":             func() error { return second(Checksums{Rows: sums, Cols: sums}.Find(ctx, sums, a, a, 0)) },
 		"compare places": func() error {
-			return second(Compare(ctx, c[:2], c[:2], nil, Comparison{Rows: 2, Cols: 2, At: []int{2, 1}}))
+			return second(Compare(ctx, c[:2], c[:2], nil, CompareOptions{Rows: 2, Cols: 2, At: []int{2, 1}}))
 		},
-		"compare negative":    func() error { _, err := Compare(ctx, c, c, nil, Comparison{Rows: -2, Cols: -2}); return err },
-		"compare got":         func() error { _, err := Compare(ctx, c[1:], c, nil, Comparison{Rows: 2, Cols: 2}); return err },
-		"compare want":        func() error { _, err := Compare(ctx, c, c[1:], nil, Comparison{Rows: 2, Cols: 2}); return err },
-		"compare bound":       func() error { _, err := Compare(ctx, c, c, bound[1:], Comparison{Rows: 2, Cols: 2}); return err },
-		"compare one operand": func() error { _, err := Compare(ctx, c, c, nil, Comparison{Rows: 2, Cols: 2, A: a}); return err },
+		"compare negative":    func() error { _, err := Compare(ctx, c, c, nil, CompareOptions{Rows: -2, Cols: -2}); return err },
+		"compare got":         func() error { _, err := Compare(ctx, c[1:], c, nil, CompareOptions{Rows: 2, Cols: 2}); return err },
+		"compare want":        func() error { _, err := Compare(ctx, c, c[1:], nil, CompareOptions{Rows: 2, Cols: 2}); return err },
+		"compare bound":       func() error { _, err := Compare(ctx, c, c, bound[1:], CompareOptions{Rows: 2, Cols: 2}); return err },
+		"compare one operand": func() error { _, err := Compare(ctx, c, c, nil, CompareOptions{Rows: 2, Cols: 2, A: a}); return err },
 		"compare wrapping": func() error {
 			// 3 times that many are 2^64 + 2.
-			_, err := Compare(ctx, c[:2], []float32{1, 2}, nil, Comparison{Rows: 3, Cols: math.MaxUint/3 + 1})
+			_, err := Compare(ctx, c[:2], []float32{1, 2}, nil, CompareOptions{Rows: 3, Cols: math.MaxUint/3 + 1})
 			return err
 		},
 	} {
 		require.ErrorContains(t, f(), "oracle: ", name)
 	}
 	require.PanicsWithValue(t, wrongC, func() { Checksums{Rows: sums, Cols: sums}.Locate(sums) })
-	r, err := Compare(ctx, []float32{}, []float32{}, nil, Comparison{})
+	r, err := Compare(ctx, []float32{}, []float32{}, nil, CompareOptions{})
 	require.NoError(t, err, "an empty result is one")
 	require.True(t, r.Equal)
 	require.Empty(t, Checksums{}.Locate(nil))

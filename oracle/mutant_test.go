@@ -124,7 +124,7 @@ func (m broken) misplace(c []float32, rows, cols int) {
 // bell fills a tensor with values whose distribution is close to a normal one.
 func bell(seed uint64, name string, b tensor.Block, rows, cols int) *tensor.Tensor {
 	r := source(seed)
-	t := random(r, name, fp8.E4M3, b, kind{}, rows, cols)
+	t := randomTensor(r, name, fp8.E4M3, b, kind{}, rows, cols)
 	for i := range t.Codes {
 		x := 0.0
 		for range 6 {
@@ -138,14 +138,14 @@ func bell(seed uint64, name string, b tensor.Block, rows, cols int) *tensor.Tens
 	return t
 }
 
-func verdict(t *testing.T, a, b *tensor.Tensor, got []float32, bits []float32, bound []float64) (byBound, byBits bool, report Report) {
+func verdict(t *testing.T, a, b *tensor.Tensor, got []float32, bits []float32, bound []float64) (byBound, byBits bool, report Comparison) {
 	m, _ := a.Dims()
 	n, _ := b.Dims()
 	want := make([]float32, m*n)
 	require.NoError(t, Exact(t.Context(), want, a, b, Options{}))
-	report, err := Compare(t.Context(), got, want, bound, Comparison{Rows: m, Cols: n, A: a, B: b})
+	report, err := Compare(t.Context(), got, want, bound, CompareOptions{Rows: m, Cols: n, A: a, B: b})
 	require.NoError(t, err)
-	plain, err := Compare(t.Context(), got, bits, nil, Comparison{Rows: m, Cols: n})
+	plain, err := Compare(t.Context(), got, bits, nil, CompareOptions{Rows: m, Cols: n})
 	require.NoError(t, err)
 	require.Equal(t, plain.Equal, plain.Outside == 0)
 	return report.Outside > 0, !plain.Equal, report
@@ -260,10 +260,10 @@ func TestTiesAway(t *testing.T) {
 	even := m.DotFloat16(a[:2], b, fp8.E4M3, fp8.E4M3, 0).Float32()
 	require.Equal(t, float32(2048), even, "2049 to even")
 	away := float32(2050)
-	report, err := Compare(t.Context(), []float32{away}, []float32{2049}, []float64{layout16.rounding(2049)}, Comparison{Rows: 1, Cols: 1})
+	report, err := Compare(t.Context(), []float32{away}, []float32{2049}, []float64{layout16.rounding(2049)}, CompareOptions{Rows: 1, Cols: 1})
 	require.NoError(t, err)
 	require.Zero(t, report.Outside, "half an ulp of float16 is allowed to either side")
-	report, err = Compare(t.Context(), []float16.Float16{float16.Fromfloat32(away)}, []float16.Float16{float16.Fromfloat32(even)}, nil, Comparison{Rows: 1, Cols: 1})
+	report, err = Compare(t.Context(), []float16.Float16{float16.Fromfloat32(away)}, []float16.Float16{float16.Fromfloat32(even)}, nil, CompareOptions{Rows: 1, Cols: 1})
 	require.NoError(t, err)
 	require.Equal(t, 1, report.Outside)
 	require.Equal(t, Number(1), report.MaxULP.Error)

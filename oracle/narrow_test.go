@@ -121,7 +121,7 @@ func TestNarrowBlocks(t *testing.T) {
 	b := &tensor.Tensor{Name: "b", Format: fp8.E2M1, Shape: []int{1, 64}, Block: tensor.Block{Rows: 1, Cols: 32}, ScaleFormat: tensor.E8M0Scales,
 		Codes: make([]byte, 64), Scales: []float32{1, 1}, Outer: tensor.Outer{Scales: []float32{8}, Divide: true}}
 	a.Codes[0], b.Codes[0] = 7, 2
-	r, err := Compare(t.Context(), []float32{1}, []float32{float32(math.NaN())}, nil, Comparison{Rows: 1, Cols: 1, A: a, B: b})
+	r, err := Compare(t.Context(), []float32{1}, []float32{float32(math.NaN())}, nil, CompareOptions{Rows: 1, Cols: 1, A: a, B: b})
 	require.NoError(t, err)
 	require.Equal(t, Number(1./16), r.First.Alpha)
 	require.Equal(t, Number(12), r.First.Blocks[0].Running)

@@ -118,8 +118,8 @@ func TestPredictAgainstDot(t *testing.T) {
 			case 1: // more than a tile
 				rows, cols, n = 35, 19, 40
 			}
-			a := random(r, "a", f[r.IntN(2)], blocks[0], kd, rows, n)
-			b := random(r, "b", f[r.IntN(2)], blocks[1], kd, cols, n)
+			a := randomTensor(r, "a", f[r.IntN(2)], blocks[0], kd, rows, n)
+			b := randomTensor(r, "b", f[r.IntN(2)], blocks[1], kd, cols, n)
 			k := Kernel{Model: m, Promote: []int{0, 128, 32, 48, 7}[r.IntN(5)], Scales: ScaleOrder(r.IntN(4))}
 			c := make([]float32, rows*cols)
 			require.NoError(t, Predict(t.Context(), c, nil, a, b, k, Options{Workers: 1 + r.IntN(3)}))
@@ -158,8 +158,8 @@ func TestPredictScaled(t *testing.T) {
 	for range rounds(300) {
 		k := r.IntN(150)
 		spread := 3 + r.IntN(120)
-		a := mxOperand(r, random(r, "a", modelFormats(m)[r.IntN(5)], block, kind{}, 2, k), spread)
-		b := mxOperand(r, random(r, "b", modelFormats(m)[r.IntN(5)], block, kind{}, 3, k), spread)
+		a := mxOperand(r, randomTensor(r, "a", modelFormats(m)[r.IntN(5)], block, kind{}, 2, k), spread)
+		b := mxOperand(r, randomTensor(r, "b", modelFormats(m)[r.IntN(5)], block, kind{}, 3, k), spread)
 		c := make([]float32, 6)
 		promoted := make([]float32, 6)
 		require.NoError(t, Predict(t.Context(), c, nil, a, b, Kernel{Model: m}, Options{}))
@@ -187,7 +187,7 @@ func TestPredictScaled(t *testing.T) {
 // TestPredictEpilogue adds in float32, and rounds once more.
 func TestPredictEpilogue(t *testing.T) {
 	r := source(33)
-	a, b := random(r, "a", fp8.E4M3, tensor.Block{}, kind{}, 3, 40), random(r, "b", fp8.E4M3, tensor.Block{}, kind{}, 2, 40)
+	a, b := randomTensor(r, "a", fp8.E4M3, tensor.Block{}, kind{}, 3, 40), randomTensor(r, "b", fp8.E4M3, tensor.Block{}, kind{}, 2, 40)
 	k := Kernel{Model: HopperWGMMA()}
 	plain := make([]float32, 6)
 	require.NoError(t, Predict(t.Context(), plain, nil, a, b, k, Options{}))
@@ -213,8 +213,8 @@ func TestPredictEpilogue(t *testing.T) {
 
 func TestPredictRefuses(t *testing.T) {
 	r := source(34)
-	a := random(r, "left", fp8.E4M3, tensor.Block{}, kind{}, 2, 64)
-	b := random(r, "right", fp8.E4M3FNUZ, tensor.Block{}, kind{}, 2, 64)
+	a := randomTensor(r, "left", fp8.E4M3, tensor.Block{}, kind{}, 2, 64)
+	b := randomTensor(r, "right", fp8.E4M3FNUZ, tensor.Block{}, kind{}, 2, 64)
 	c := make([]float32, 4)
 	predict := func(a, b *tensor.Tensor, k Kernel) error { return Predict(t.Context(), c, nil, a, b, k, Options{}) }
 	hopper := HopperWGMMA()
@@ -225,9 +225,9 @@ func TestPredictRefuses(t *testing.T) {
 	require.ErrorContains(t, predict(a, a, Kernel{Model: hopper, Scales: 7}), "oracle: unknown order of scales 7")
 	require.ErrorContains(t, predict(a, a, Kernel{}), "out of range")
 	require.ErrorContains(t, predict(a, a, Kernel{Model: BlackwellMXFP8()}), `tensor "left": scale of block (0, 0)`)
-	narrow := mxOperand(r, random(r, "narrow", fp8.E4M3, tensor.Block{Rows: 1, Cols: 16}, kind{}, 2, 64), 3)
+	narrow := mxOperand(r, randomTensor(r, "narrow", fp8.E4M3, tensor.Block{Rows: 1, Cols: 16}, kind{}, 2, 64), 3)
 	require.ErrorContains(t, predict(narrow, narrow, Kernel{Model: BlackwellMXFP8()}), "multiple of 32")
-	require.Error(t, predict(a, random(r, "short", fp8.E4M3, tensor.Block{}, kind{}, 2, 63), Kernel{Model: hopper}))
+	require.Error(t, predict(a, randomTensor(r, "short", fp8.E4M3, tensor.Block{}, kind{}, 2, 63), Kernel{Model: hopper}))
 	require.ErrorIs(t, Predict(t.Context(), c[:3], nil, a, a, Kernel{Model: hopper}, Options{}), gemm.ErrOperands)
 	require.ErrorIs(t, Predict(t.Context(), c, make([]float64, 3), a, a, Kernel{Model: hopper}, Options{}), gemm.ErrOperands)
 

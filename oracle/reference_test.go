@@ -29,8 +29,8 @@ type kind struct {
 var kinds = []kind{{}, {special: true}, {sparse: true}, {wide: true}, {narrow: true}, {special: true, sparse: true, wide: true},
 	{encoded: true}, {outer: true}, {encoded: true, outer: true, sparse: true}, {encoded: true, outer: true, special: true}, {outer: true, wide: true}}
 
-// random returns a whole dense tensor.
-func random(r *rand.Rand, name string, f fp8.Format, b tensor.Block, kd kind, shape ...int) *tensor.Tensor {
+// randomTensor returns a whole dense tensor.
+func randomTensor(r *rand.Rand, name string, f fp8.Format, b tensor.Block, kd kind, shape ...int) *tensor.Tensor {
 	t := &tensor.Tensor{Name: name, Format: f, Shape: shape, Block: b}
 	t.Codes = make([]byte, t.Len())
 	for i := range t.Codes {
@@ -118,7 +118,7 @@ var blockPairs = [][2]tensor.Block{
 // pair draws two operands that go together.
 func pair(r *rand.Rand, m, n, k int, kd kind) (a, b *tensor.Tensor) {
 	blocks := blockPairs[r.IntN(len(blockPairs))]
-	return random(r, "a", anyFormat(r), blocks[0], kd, m, k), random(r, "b", anyFormat(r), blocks[1], kd, n, k)
+	return randomTensor(r, "a", anyFormat(r), blocks[0], kd, m, k), randomTensor(r, "b", anyFormat(r), blocks[1], kd, n, k)
 }
 
 const enough = 1100 // bits from 2^-384 to 2^400, and more

@@ -1,6 +1,10 @@
 package oracle
 
-import "math"
+import (
+	"math"
+
+	"github.com/octavo-fp8/octavo/internal/number"
+)
 
 // twofold is a sum of float64 in two parts, hi + lo, and a bound of what both have
 // lost, which is 0 where they are exact (Dekker, "A floating-point technique for
@@ -8,17 +12,10 @@ import "math"
 // nearly every sum correctly, and to know of the others.
 type twofold struct{ hi, lo, lost float64 }
 
-// twoSum returns x + y rounded to nearest, and the rest, exactly (Knuth).
-func twoSum(x, y float64) (sum, rest float64) {
-	sum = x + y
-	t := sum - x
-	return sum, (x - (sum - t)) + (y - t)
-}
-
 // add adds x.
 func (t *twofold) add(x float64) {
 	var rest float64
-	t.hi, rest = twoSum(t.hi, x)
+	t.hi, rest = number.TwoSum(t.hi, x)
 	t.addLow(rest)
 }
 
@@ -35,13 +32,13 @@ func (t *twofold) addProduct(x, y float64) {
 // addLow adds what is small beside the sum.
 func (t *twofold) addLow(x float64) {
 	var rest float64
-	t.lo, rest = twoSum(t.lo, x)
+	t.lo, rest = number.TwoSum(t.lo, x)
 	t.lost += math.Abs(rest)
 }
 
 // parts returns the sum as its nearest float64 and a rest, and a bound of their error.
 func (t *twofold) parts() (sum, rest, lost float64) {
-	sum, rest = twoSum(t.hi, t.lo)
+	sum, rest = number.TwoSum(t.hi, t.lo)
 	return sum, rest, float64(t.lost * (1 + 0x1p-20))
 }
 

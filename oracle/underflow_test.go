@@ -36,7 +36,7 @@ func TestBoundShortSubnormals(t *testing.T) {
 		require.NoError(t, BoundFloats[float32](t.Context(), bound, nil, a, b, Accumulation{Kernel: kernel}, Options{}))
 		within(fused)
 
-		x := random(r, "x", fp8.E4M3, tensor.Block{Rows: 1, Cols: 32}, kind{narrow: true}, 2, k)
+		x := randomTensor(r, "x", fp8.E4M3, tensor.Block{Rows: 1, Cols: 32}, kind{narrow: true}, 2, k)
 		for i := range x.Codes {
 			x.Codes[i] = fp8.EncodeOne(float32(r.NormFloat64()), fp8.E4M3, fp8.Policy{})
 		}

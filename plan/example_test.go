@@ -125,7 +125,7 @@ func ExampleKumar_Loss() {
 func ExampleSun_CriticalData() {
 	s := plan.Sun2025()
 	for _, bits := range []int{4, 6, 8, 16} {
-		f, err := s.WholeLayout(bits, 128)
+		f, err := s.BestWholeFormat(bits, 128)
 		if err != nil {
 			fmt.Println(err)
 			return

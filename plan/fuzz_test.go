@@ -96,7 +96,7 @@ func FuzzSun(f *testing.F) {
 			best, err := run()
 			soundTraining(t, best, err)
 		}
-		if layout, err := s.Layout(bits, e); err == nil {
+		if layout, err := s.BestFormat(bits, e); err == nil {
 			if math.Abs(layout.Bits()-bits) > 1e-12*bits || layout.Exponent < 0 || layout.Mantissa < 0 || layout.Block != e {
 				t.Fatalf("%v bits: %+v", bits, layout)
 			}

@@ -149,8 +149,8 @@ func TestBadInput(t *testing.T) {
 			_, err := s.Loss(a[0], a[1], plan.Format{Exponent: a[2], Mantissa: a[3], Block: a[4]})
 			return err
 		}},
-		{"Sun.Layout", []float64{8, 128}, "", func(a []float64) error { _, err := s.Layout(a[0], a[1]); return err }},
-		{"Sun.WholeLayout", []float64{128}, "", func(a []float64) error { _, err := s.WholeLayout(8, a[0]); return err }},
+		{"Sun.Layout", []float64{8, 128}, "", func(a []float64) error { _, err := s.BestFormat(a[0], a[1]); return err }},
+		{"Sun.WholeLayout", []float64{128}, "", func(a []float64) error { _, err := s.BestWholeFormat(8, a[0]); return err }},
 		{"Sun.Optimum", []float64{1e21, 128}, "", func(a []float64) error { return only(s.Optimum(a[0], a[1])) }},
 		{"Sun.OptimumAtD", []float64{1e21, 1e10, 128}, "", func(a []float64) error { return only(s.OptimumAtD(a[0], a[1], a[2])) }},
 		{"Sun.OptimumAtN", []float64{1e21, 1e9, 128}, "", func(a []float64) error { return only(s.OptimumAtN(a[0], a[1], a[2])) }},
@@ -228,9 +228,9 @@ func TestBadConstants(t *testing.T) {
 			change(&s, v)
 			_, err := s.Optimum(1e21, 128)
 			require.ErrorContains(t, err, "constant "+name+" is")
-			_, err = s.WholeLayout(8, 128)
+			_, err = s.BestWholeFormat(8, 128)
 			require.ErrorContains(t, err, "constant "+name+" is")
-			_, err = s.Layout(8, 128)
+			_, err = s.BestFormat(8, 128)
 			require.ErrorContains(t, err, "constant "+name+" is")
 			_, err = s.OptimumAtFormat(1e21, plan.Format{Exponent: 4, Mantissa: 3, Block: 128})
 			require.ErrorContains(t, err, "constant "+name+" is")

@@ -165,7 +165,7 @@ func (j TrainJob) searchStage(
 	layers := j.Layout.chunks(s, j.Model.Layers)[0]
 	o, flying := j.ops(), int64(st.InFlight)
 	f, inFP8, _, _ := j.Precision.activations()
-	var kinds []knapsack.Kind
+	var kinds []knapsack.Group
 	var choices [][]nn.Policy
 	var of [][]int // layers of each kind
 	fixed := st.Total() - st.Turns
@@ -214,7 +214,7 @@ func allocatable(card int64, headroom float64) int64 {
 // choices returns all policies of a layer that can differ in what they take or cost, with so
 // many micro-batches kept.
 func (l *layerPlan) choices(ways [][]nn.Keeping, flying int64) (
-	policies []nn.Policy, k knapsack.Kind,
+	policies []nn.Policy, k knapsack.Group,
 ) {
 	for class, size := range l.classes {
 		k.Shared = append(k.Shared, size.turns)

@@ -87,7 +87,7 @@ func TestSunTerms(t *testing.T) {
 // one token in the best layout, and the block size of a channel.
 func TestSunConstants(t *testing.T) {
 	s := plan.Sun2025()
-	f, err := s.Layout(6, 2)
+	f, err := s.BestFormat(6, 2)
 	require.NoError(t, err)
 	e, err := s.Loss(1, 1, f)
 	require.NoError(t, err)
@@ -125,13 +125,13 @@ func TestSunWholeLayout(t *testing.T) {
 		{0, 0}, {1, 0}, {1, 1}, {2, 1}, {2, 2}, {3, 2}, {3, 3}, {4, 3},
 		{4, 4}, {5, 4}, {5, 5}, {6, 5}, {6, 6}, {7, 6}, {7, 7}, {8, 7},
 	} {
-		f, err := s.WholeLayout(i+1, 32)
+		f, err := s.BestWholeFormat(i+1, 32)
 		require.NoError(t, err)
 		require.Equal(t, plan.Format{Exponent: want[0], Mantissa: want[1], Block: 32}, f)
 		require.Equal(t, float64(i+1), f.Bits())
 	}
 	for _, bits := range []int{-1, 0, 65, math.MaxInt} {
-		_, err := s.WholeLayout(bits, 32)
+		_, err := s.BestWholeFormat(bits, 32)
 		require.ErrorContains(t, err, "must be from 1 to 64")
 	}
 }
@@ -139,7 +139,7 @@ func TestSunWholeLayout(t *testing.T) {
 func TestSunLayout(t *testing.T) {
 	s := plan.Sun2025()
 	for _, bits := range []float64{1.05, 2, 4, 6.5, 8, 16} {
-		f, err := s.Layout(bits, 64)
+		f, err := s.BestFormat(bits, 64)
 		require.NoError(t, err)
 		mantissa := minimum(func(m float64) float64 { return sunPenalty(1, 1, bits-1-m, m, 64) }, 0, bits-1)
 		require.InDelta(t, mantissa, f.Mantissa, 1e-5)
@@ -147,18 +147,18 @@ func TestSunLayout(t *testing.T) {
 		require.Equal(t, 64., f.Block)
 	}
 	// 0.5·(δ+ν)/ν = 1.0403 bits have no mantissa left.
-	_, err := s.Layout(1.04, 64)
+	_, err := s.BestFormat(1.04, 64)
 	require.ErrorContains(t, err, "the number of bits is 1.04, must be at least 1.04")
 	// At the least bits rounding must not leave less than none.
 	for s.Nu = 0.1; s.Nu < 3; s.Nu += 0.1 {
-		f, err := s.Layout((s.Delta+s.Nu)/(2*s.Nu), 64)
+		f, err := s.BestFormat((s.Delta+s.Nu)/(2*s.Nu), 64)
 		require.NoError(t, err)
 		require.InDelta(t, 0, f.Mantissa, 1e-14)
 		_, err = s.Loss(1e8, 2e10, f)
 		require.NoError(t, err)
 	}
 	for s.Delta = 0.1; s.Delta < 2.5; s.Delta += 0.1 {
-		f, err := s.Layout((s.Delta+s.Nu)/(2*s.Delta), 64)
+		f, err := s.BestFormat((s.Delta+s.Nu)/(2*s.Delta), 64)
 		require.NoError(t, err)
 		require.InDelta(t, 0, f.Exponent, 1e-14)
 		_, err = s.Loss(1e8, 2e10, f)

@@ -78,7 +78,7 @@ func (s Sun) OptimumAtFormat(cost float64, f Format) (Training, error) {
 func (s Sun) Sweep(size, d, block float64, bits ...int) ([]Training, error) {
 	trainings := make([]Training, len(bits))
 	for i, p := range bits {
-		f, err := s.WholeLayout(p, block)
+		f, err := s.BestWholeFormat(p, block)
 		if err := cmp.Or(err, positive("the size", size)); err != nil {
 			return nil, err
 		}
@@ -122,7 +122,7 @@ func (s Sun) bestLayout(bits, block float64) (Format, error) {
 	if least := s.leastBits(); bits < least {
 		return Format{}, fmt.Errorf("plan: no format is best: the law wants %.4g bits here and has none of less than %.4g", bits, least)
 	}
-	return s.Layout(bits, block)
+	return s.BestFormat(bits, block)
 }
 
 // checkOptimum adds what an optimum needs: a penalty, and one that more bits pay

@@ -23,16 +23,12 @@ var scaleFormats = enum.Enum[ScaleFormat]{
 }
 
 // String returns the text of f, such as "E8M0".
-func (f ScaleFormat) String() string { return scaleFormats.String(f) }
+func (f ScaleFormat) String() string                   { return scaleFormats.String(f) }
+func (f ScaleFormat) MarshalText() ([]byte, error)     { return scaleFormats.MarshalText(f) }
+func (f *ScaleFormat) UnmarshalText(text []byte) error { return scaleFormats.UnmarshalText(f, text) }
 
 // ParseScaleFormat returns the format of scales of the given name, in any case.
 func ParseScaleFormat(name string) (ScaleFormat, error) { return scaleFormats.Parse(name) }
-
-// MarshalText implements [encoding.TextMarshaler].
-func (f ScaleFormat) MarshalText() ([]byte, error) { return scaleFormats.MarshalText(f) }
-
-// UnmarshalText implements [encoding.TextUnmarshaler].
-func (f *ScaleFormat) UnmarshalText(text []byte) error { return scaleFormats.UnmarshalText(f, text) }
 
 // Valid reports whether f is one of the formats of scales of this package.
 func (f ScaleFormat) Valid() bool { return scaleFormats.Valid(f) }

@@ -25,7 +25,7 @@ type share struct {
 }
 
 // cut returns what a part has of a share.
-func (s share) cut(part Part) share {
+func (s share) cut(part Partition) share {
 	lo, hi := part.Range(s.Count(), s.unit)
 	a := arrays.New(s.Name, []int{hi - lo}, s.Slice(lo, hi), s.Valid)
 	a.First = s.lo + lo

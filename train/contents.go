@@ -13,7 +13,7 @@ import (
 // contents are what a checkpoint or a part of one is made of.
 type contents struct {
 	state checkpointState
-	part  Part
+	part  Partition
 	all   []share
 }
 
@@ -22,11 +22,11 @@ func contentsOf(m Model, o *optim.AdamW, position Position) (c contents, err err
 	if err := checkModel(m); err != nil {
 		return c, err
 	}
-	return piecesOf(WholeOf(m), o, position, Part{}, wholePieces(m.Params()))
+	return piecesOf(WholeOf(m), o, position, Partition{}, wholePieces(m.Params()))
 }
 
 // checkTaken returns an error if there is nothing that could be taken.
-func checkTaken(o *optim.AdamW, position Position, part Part) error {
+func checkTaken(o *optim.AdamW, position Position, part Partition) error {
 	if o == nil {
 		return errNoOptimizer
 	}
@@ -71,7 +71,7 @@ func (c contents) checksums(done *meter.Meter) (sums map[string]string, err erro
 }
 
 // cut returns the contents of a part.
-func (c contents) cut(part Part) contents {
+func (c contents) cut(part Partition) contents {
 	all := make([]share, len(c.all))
 	for i, s := range c.all {
 		all[i] = s.cut(part)

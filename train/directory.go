@@ -83,11 +83,11 @@ func (d Directory) write(ctx context.Context, dir string, snapshots []*Snapshot)
 	if len(snapshots) == 1 && c.part.isWhole() {
 		ranks := max(d.Ranks, 1)
 		for rank := range ranks {
-			if err := c.cut(Part{rank, ranks}).savePart(ctx, snapshots[0].Progress, dir); err != nil {
+			if err := c.cut(Partition{rank, ranks}).savePart(ctx, snapshots[0].Progress, dir); err != nil {
 				return err
 			}
 		}
-		return c.cut(Part{0, ranks}).commit(ctx, dir)
+		return c.cut(Partition{0, ranks}).commit(ctx, dir)
 	}
 	for _, s := range snapshots {
 		if err := s.SavePart(ctx, dir); err != nil {

@@ -168,7 +168,7 @@ func TestSaveBySnapshotsOfParts(t *testing.T) {
 	var all []*Snapshot
 	for rank := range 3 {
 		s := new(Snapshot)
-		require.NoError(t, takePart(s, model, optimizer, Position{Step: 1}, Part{rank, 3}))
+		require.NoError(t, takePart(s, model, optimizer, Position{Step: 1}, Partition{rank, 3}))
 		all = append(all, s)
 	}
 	require.ErrorIs(t, parts.Save(t.Context(), all[1:]...), ErrCheckpoint)

@@ -45,7 +45,7 @@
 // parameters and moments, which only an optimizer's step changes, are copied while the next
 // gradients are computed.
 //
-// What it keeps is a directory with a file for each rank that has a [Part] of every
+// What it keeps is a directory with a file for each rank that has a [Partition] of every
 // parameter and its moments, and manifest.json, which is written last and makes them a
 // checkpoint. Ranks of a run that cut parameters have a [Piece] of each parameter of a
 // [Whole]: [Snapshot.TakePieces], [Snapshot.SavePart] and [Snapshot.Commit] write their

@@ -77,7 +77,7 @@ func (c contents) commit(ctx context.Context, dir string) error {
 		if err := meter.Err(ctx); err != nil {
 			return err
 		}
-		name := partName(Part{rank, c.part.Ranks})
+		name := partName(Partition{rank, c.part.Ranks})
 		p, err := readPartFile(filepath.Join(dir, name))
 		switch {
 		case err != nil:

@@ -16,7 +16,7 @@ import (
 )
 
 // A checkpoint in parts is a directory: a safetensors file for each rank, with what
-// [Part] says of every tensor, flat, and a manifest, which is written last and says what
+// [Partition] says of every tensor, flat, and a manifest, which is written last and says what
 // the run is besides and which files belong together.
 
 // partState is what a part says of itself: JSON in the metadata of its file, with a
@@ -30,7 +30,7 @@ type partState struct {
 }
 
 // partName is the file of a part.
-func partName(p Part) string {
+func partName(p Partition) string {
 	return fmt.Sprintf("part-%05d-of-%05d.safetensors", p.Rank, p.Ranks)
 }
 

@@ -40,7 +40,7 @@ func newPartsSource(dir string, state checkpointState) (*partsSource, error) {
 	}
 	next := make([]int, len(s.all))
 	for rank, want := range state.Parts.Parts {
-		part := Part{rank, len(state.Parts.Parts)}
+		part := Partition{rank, len(state.Parts.Parts)}
 		if err := s.add(part, want, next); err != nil {
 			return nil, damaged("%s: %w", partName(part), err)
 		}
@@ -54,7 +54,7 @@ func newPartsSource(dir string, state checkpointState) (*partsSource, error) {
 }
 
 // add adds a part, whose tensors begin at next, and moves that to where they end.
-func (s *partsSource) add(part Part, want savedPart, next []int) error {
+func (s *partsSource) add(part Partition, want savedPart, next []int) error {
 	p, err := readPartFile(filepath.Join(s.dir, partName(part)))
 	if err != nil {
 		return err
@@ -63,7 +63,7 @@ func (s *partsSource) add(part Part, want savedPart, next []int) error {
 		return fmt.Errorf("it is not the part that was saved: it has %d bytes and a description with CRC-32C %s, and not %d and %.40q",
 			p.Bytes, p.Checksum, want.Bytes, want.Checksum)
 	}
-	if (Part{p.state.Rank, p.state.Ranks}) != part {
+	if (Partition{p.state.Rank, p.state.Ranks}) != part {
 		return fmt.Errorf("it is the part of rank %d of %d", p.state.Rank, p.state.Ranks)
 	}
 	if len(p.infos) != len(s.all) {
@@ -101,7 +101,7 @@ func (s *partsSource) info(name string) (safetensors.Info, bool) {
 func (s *partsSource) read(done *meter.Meter, all []share) error {
 	for rank := range s.begins {
 		if err := s.readPart(done, rank, all); err != nil {
-			return fmt.Errorf("%s: %w", partName(Part{rank, len(s.begins)}), err)
+			return fmt.Errorf("%s: %w", partName(Partition{rank, len(s.begins)}), err)
 		}
 	}
 	return nil
@@ -119,7 +119,7 @@ func (s *partsSource) readPart(done *meter.Meter, rank int, all []share) error {
 	if len(wanted) == 0 {
 		return nil
 	}
-	f, err := safetensors.Open(filepath.Join(s.dir, partName(Part{rank, len(s.begins)})))
+	f, err := safetensors.Open(filepath.Join(s.dir, partName(Partition{rank, len(s.begins)})))
 	if err != nil {
 		return err
 	}

@@ -38,7 +38,7 @@ type Piece struct {
 
 	// Save is which part of Param's values the rank saves, where others have the same ones
 	// and save the rest. The zero value is all of them.
-	Save Part
+	Save Partition
 }
 
 // TakePieces is [Snapshot.Take] for one of several ranks, whose part is pieces, one of each
@@ -47,10 +47,10 @@ type Piece struct {
 // whole, and each must save whole blocks of [optim.Moments]: it is [ErrInput] if a piece
 // begins or ends within a block, or is not of its parameter.
 func (s *Snapshot) TakePieces(
-	w Whole, o *optim.AdamW, position Position, part Part, pieces []Piece,
+	w Whole, o *optim.AdamW, position Position, part Partition, pieces []Piece,
 ) error {
 	if part.isWhole() {
-		err := inputError("Part is that of the whole run: pieces are those of a rank")
+		err := inputError("Partition is that of the whole run: pieces are those of a rank")
 		return s.take(contents{}, err, o)
 	}
 	c, err := piecesOf(w, o, position, part, pieces)
@@ -66,7 +66,7 @@ func wholePieces(params []*nn.Param) (pieces []Piece) {
 }
 
 func piecesOf(
-	w Whole, o *optim.AdamW, position Position, part Part, pieces []Piece,
+	w Whole, o *optim.AdamW, position Position, part Partition, pieces []Piece,
 ) (c contents, err error) {
 	if err := checkTaken(o, position, part); err != nil {
 		return c, err

@@ -28,12 +28,8 @@ var allSeries = enum.Enum[Series]{
 }
 
 // String returns the text of s, such as "gradient-norm".
-func (s Series) String() string { return allSeries.String(s) }
-
-// MarshalText implements [encoding.TextMarshaler].
-func (s Series) MarshalText() ([]byte, error) { return allSeries.MarshalText(s) }
-
-// UnmarshalText implements [encoding.TextUnmarshaler].
+func (s Series) String() string                   { return allSeries.String(s) }
+func (s Series) MarshalText() ([]byte, error)     { return allSeries.MarshalText(s) }
 func (s *Series) UnmarshalText(text []byte) error { return allSeries.UnmarshalText(s, text) }
 
 // ofOperands reports whether each operand of each operation has a series of its own.
@@ -56,12 +52,8 @@ var actions = enum.Enum[Action]{
 }
 
 // String returns the text of a, such as "rewind".
-func (a Action) String() string { return actions.String(a) }
-
-// MarshalText implements [encoding.TextMarshaler].
-func (a Action) MarshalText() ([]byte, error) { return actions.MarshalText(a) }
-
-// UnmarshalText implements [encoding.TextUnmarshaler].
+func (a Action) String() string                   { return actions.String(a) }
+func (a Action) MarshalText() ([]byte, error)     { return actions.MarshalText(a) }
 func (a *Action) UnmarshalText(text []byte) error { return actions.UnmarshalText(a, text) }
 
 // Rule says which figures of a run are watched, what is too much, and what is to be done

@@ -9,19 +9,19 @@ import (
 	"github.com/octavo-fp8/octavo/safetensors"
 )
 
-// fault is what is wrong with the scales of codes that no scheme reads.
-type fault uint8
+// defect is what is wrong with the scales of codes that no scheme reads.
+type defect uint8
 
 const (
-	missing  fault = iota // nothing of a name that scales have
-	misnamed              // something of a name that the declared layout does not have
+	missing  defect = iota // nothing of a name that scales have
+	misnamed               // something of a name that the declared layout does not have
 	badType
 	badGrid
 )
 
 // diagnosis says of codes without scales what is near.
 type diagnosis struct {
-	fault   fault
+	defect  defect
 	tensors []string
 	what    string
 }
@@ -32,7 +32,7 @@ func (m *model) diagnose(e checkpoint.Entry) diagnosis {
 	if len(schemes) == 0 {
 		schemes = checkpoint.Schemes()
 	}
-	best := diagnosis{fault: missing, tensors: []string{e.Name}, what: fmt.Sprintf("%s %v has no scale", e.DType, e.Shape)}
+	best := diagnosis{defect: missing, tensors: []string{e.Name}, what: fmt.Sprintf("%s %v has no scale", e.DType, e.Shape)}
 	var absent, present []string
 	for _, s := range schemes {
 		shape, name, ok := weightOf(s, e)
@@ -62,16 +62,16 @@ func (m *model) diagnose(e checkpoint.Entry) diagnosis {
 			want, err := part.Shape.Of(shape, b)
 			readable := slices.ContainsFunc(part.DTypes, func(d safetensors.DType) bool { return d == scale.DType || d == "" && isValues(scale.DType) })
 			switch {
-			case !readable && best.fault < badType:
+			case !readable && best.defect < badType:
 				best = diagnosis{badType, []string{own, e.Name}, fmt.Sprintf("%s is %s", own, scale.DType)}
 			case readable && err == nil && !slices.Equal(scale.Shape, want):
-				if best.fault < badGrid {
+				if best.defect < badGrid {
 					best = diagnosis{badGrid, []string{own, e.Name}, fmt.Sprintf("%s is %v: want %v%s", own, scale.Shape, want, m.gridHint(scale.Shape, want, shape))}
 				}
 			}
 		}
 	}
-	if best.fault != missing {
+	if best.defect != missing {
 		return best
 	}
 	if others := m.otherScales(e.Name, present); len(others) > 0 {
@@ -150,13 +150,13 @@ func (m *model) otherScales(codes string, but []string) (others []string) {
 }
 
 // faulty is the check for codes with a fault.
-func faulty(kind fault) func(m *model, found func(Finding)) {
+func faulty(kind defect) func(m *model, found func(Finding)) {
 	return func(m *model, found func(Finding)) {
 		if !m.known {
 			return
 		}
 		for _, e := range m.unscaled() {
-			if d := m.diagnose(e); d.fault == kind {
+			if d := m.diagnose(e); d.defect == kind {
 				found(Finding{File: e.File, Tensors: d.tensors, What: d.what})
 			}
 		}

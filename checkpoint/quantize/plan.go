@@ -18,13 +18,13 @@ import (
 	"github.com/octavo-fp8/octavo/tensor"
 )
 
-// part is a tensor of the output.
-type part struct {
+// outputTensor is a tensor of the output.
+type outputTensor struct {
 	safetensors.Info
 	source  safetensors.Info // what it is made from
 	content content
 	ofCodes bool // whether source is
-	align   int  // what its offset and that of the next part are a multiple of
+	align   int  // what its offset and that of the next tensor are a multiple of
 }
 
 type content int
@@ -35,10 +35,10 @@ const (
 	scales
 )
 
-// planParts lists the tensors of the output by falling alignment, so that each
+// planOutputs lists the tensors of the output by falling alignment, so that each
 // lies at a multiple of its element size, as the reference implementation has it.
-func (o Options) planParts(file *safetensors.File) ([]part, error) {
-	var parts []part
+func (o Options) planOutputs(file *safetensors.File) ([]outputTensor, error) {
+	var outputs []outputTensor
 	selected := false
 	dropped := map[string]bool{} // scales of codes that get others
 	for _, info := range file.Tensors() {
@@ -47,7 +47,7 @@ func (o Options) planParts(file *safetensors.File) ([]part, error) {
 			return nil, err
 		}
 		if !quantizes {
-			parts = append(parts, part{info, info, copied, isCodes(file, info), max(info.DType.Size(), 1)})
+			outputs = append(outputs, outputTensor{info, info, copied, isCodes(file, info), max(info.DType.Size(), 1)})
 			continue
 		}
 		ofCodes := isCodes(file, info)
@@ -67,21 +67,21 @@ func (o Options) planParts(file *safetensors.File) ([]part, error) {
 			}
 		}
 		selected = true
-		made, err := quantizedParts(info, o.Recipe)
+		made, err := quantizedOutputs(info, o.Recipe)
 		if err != nil {
 			return nil, err
 		}
 		for i := range made {
 			made[i].ofCodes = ofCodes
 		}
-		parts = append(parts, made...)
+		outputs = append(outputs, made...)
 	}
 	if !selected && !o.AllowNone {
 		return nil, o.nothing()
 	}
-	parts = slices.DeleteFunc(parts, func(p part) bool { return p.content == copied && dropped[p.Name] })
-	slices.SortStableFunc(parts, func(a, b part) int { return cmp.Compare(b.align, a.align) })
-	return parts, nil
+	outputs = slices.DeleteFunc(outputs, func(p outputTensor) bool { return p.content == copied && dropped[p.Name] })
+	slices.SortStableFunc(outputs, func(a, b outputTensor) int { return cmp.Compare(b.align, a.align) })
+	return outputs, nil
 }
 
 // nothing is the error where there is nothing to quantize.
@@ -124,27 +124,27 @@ func unitOf(d safetensors.DType, isCodes bool) int {
 	return d.Size()
 }
 
-// quantizedParts returns the outer scales, if there are any, the scales and the codes of a
+// quantizedOutputs returns the outer scales, if there are any, the scales and the codes of a
 // tensor. They stay side by side, unless the size of the codes would misalign the scales of
 // the next tensor.
-func quantizedParts(info safetensors.Info, r scaling.Recipe) ([]part, error) {
+func quantizedOutputs(info safetensors.Info, r scaling.Recipe) ([]outputTensor, error) {
 	s := safetensors.Info{Name: info.Name + operands.ScaleSuffix, DType: tensorfile.ScaleTypeOf(r.Profile.ScaleFormat()), Shape: grid(info.Shape, r.Block)}
 	c := safetensors.Info{Name: info.Name, DType: typeOf(r.Format), Shape: info.Shape}
 	if c.Bytes() < 0 {
 		return nil, fmt.Errorf("tensor %q of shape %v has %d elements, which do not fill whole bytes in %v: leave it out with --only", info.Name, info.Shape, info.Len(), r.Format)
 	}
 	align := s.DType.Size()
-	parts := []part{{s, info, scales, false, align}, {c, info, codes, false, align}}
+	outputs := []outputTensor{{s, info, scales, false, align}, {c, info, codes, false, align}}
 	if c.Bytes()%int64(align) != 0 {
-		parts[1].align = 1
+		outputs[1].align = 1
 	}
 	outer, err := newOuterScales(r)
 	if outer == nil || err != nil {
-		return parts, err
+		return outputs, err
 	}
 	rows, _ := (&tensor.Tensor{Shape: info.Shape}).Dims()
 	o := safetensors.Info{Name: info.Name + outer.suffix(), DType: safetensors.F32, Shape: []int{outer.count(rows)}}
-	return append([]part{{o, info, scales, false, o.DType.Size()}}, parts...), nil
+	return append([]outputTensor{{o, info, scales, false, o.DType.Size()}}, outputs...), nil
 }
 
 // typeOf returns the type that codes are written in: bytes where there is none of theirs.
@@ -175,15 +175,15 @@ func namedBlocks(file *safetensors.File) (blocks []tensor.Block) {
 // withRecipe adds the recipe to a file's metadata. Where some codes of the file were
 // quantized before, the keys list both recipes. Where safetensors has no type for a format,
 // a key names each tensor in it: other tensors of bytes may be another program's.
-func withRecipe(metadata map[string]string, r scaling.Recipe, parts []part) map[string]string {
-	if !slices.ContainsFunc(parts, func(p part) bool { return p.content == codes }) {
+func withRecipe(metadata map[string]string, r scaling.Recipe, outputs []outputTensor) map[string]string {
+	if !slices.ContainsFunc(outputs, func(p outputTensor) bool { return p.content == codes }) {
 		return metadata
 	}
 	all := maps.Clone(metadata)
 	if all == nil {
 		all = map[string]string{}
 	}
-	hasOther := slices.ContainsFunc(parts, func(p part) bool { return p.content == copied && p.ofCodes })
+	hasOther := slices.ContainsFunc(outputs, func(p outputTensor) bool { return p.content == copied && p.ofCodes })
 	if !hasOther {
 		for _, key := range []string{"octavo.profile", operands.FormatKey, blockKey, operands.OuterKey, operands.ScaleFormatKey} {
 			delete(all, key)
@@ -191,7 +191,7 @@ func withRecipe(metadata map[string]string, r scaling.Recipe, parts []part) map[
 	} else if all[operands.OuterKey] == "" {
 		all[operands.OuterKey] = operands.NoOuter
 	}
-	setFormats(all, r.Format, parts)
+	setFormats(all, r.Format, outputs)
 	for key, value := range map[string]string{
 		"octavo.profile":  string(r.Profile),
 		blockKey:          r.Block.String(),
@@ -206,8 +206,8 @@ func withRecipe(metadata map[string]string, r scaling.Recipe, parts []part) map[
 }
 
 // setFormats says in a file's metadata what its codes are in.
-func setFormats(all map[string]string, f fp8.Format, parts []part) {
-	for _, p := range parts {
+func setFormats(all map[string]string, f fp8.Format, outputs []outputTensor) {
+	for _, p := range outputs {
 		if p.content != codes {
 			continue
 		}

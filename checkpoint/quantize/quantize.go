@@ -96,41 +96,41 @@ func File(ctx context.Context, in, out string, o Options) (*Summary, error) {
 		return nil, err
 	}
 	defer file.Close()
-	parts, err := o.planParts(file)
+	outputs, err := o.planOutputs(file)
 	if err != nil {
 		return nil, err
 	}
-	infos, total := declare(parts)
+	infos, total := declare(outputs)
 	q := newQuantizer(ctx, file, o, total)
 	var results map[string]*result
-	err = safetensors.WriteFileAtFunc(out, infos, withRecipe(file.Metadata(), o.Recipe, parts), func(w *safetensors.WriterAt) (err error) {
+	err = safetensors.WriteFileAtFunc(out, infos, withRecipe(file.Metadata(), o.Recipe, outputs), func(w *safetensors.WriterAt) (err error) {
 		q.out = w
-		results, err = q.write(parts)
+		results, err = q.write(outputs)
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	s := newSummary(file, o.Recipe, parts, results)
+	s := newSummary(file, o.Recipe, outputs, results)
 	s.Input, s.Output = in, out
 	s.Took(time.Since(start))
 	return s, nil
 }
 
-func declare(parts []part) (infos []safetensors.Info, total int64) {
-	for _, p := range parts {
+func declare(outputs []outputTensor) (infos []safetensors.Info, total int64) {
+	for _, p := range outputs {
 		infos = append(infos, p.Info)
 		total += p.Bytes()
 	}
 	return infos, total
 }
 
-func newSummary(file *safetensors.File, r scaling.Recipe, parts []part, results map[string]*result) *Summary {
+func newSummary(file *safetensors.File, r scaling.Recipe, outputs []outputTensor, results map[string]*result) *Summary {
 	s := &Summary{
 		Profile: r.Profile, Format: r.Format.String(), Block: r.Block.String(),
 		NonFinite: []NonFinite{}, Tensors: []TensorLoss{},
 	}
-	for _, p := range parts {
+	for _, p := range outputs {
 		switch p.content {
 		case copied:
 			s.Copied.add(p)
@@ -150,7 +150,7 @@ func newSummary(file *safetensors.File, r scaling.Recipe, parts []part, results 
 	return s
 }
 
-func (c *TensorCount) add(p part) {
+func (c *TensorCount) add(p outputTensor) {
 	c.Tensors++
 	c.BytesBefore += p.source.Bytes()
 	c.BytesAfter += p.Bytes()
@@ -177,12 +177,12 @@ func newQuantizer(ctx context.Context, file *safetensors.File, o Options, total 
 	}
 }
 
-// write writes the data of all parts, and returns what became of the matrices, by
+// write writes the data of all outputs, and returns what became of the matrices, by
 // name.
-func (q *quantizer) write(parts []part) (map[string]*result, error) {
+func (q *quantizer) write(outputs []outputTensor) (map[string]*result, error) {
 	results := map[string]*result{}
 	q.pool = workpool.New(q.workers, func() *worker { return newWorker(q) })
-	for _, p := range parts {
+	for _, p := range outputs {
 		switch p.content {
 		case copied:
 			q.copy(p)
@@ -196,7 +196,7 @@ func (q *quantizer) write(parts []part) (map[string]*result, error) {
 }
 
 // copy has a tensor copied.
-func (q *quantizer) copy(p part) {
+func (q *quantizer) copy(p outputTensor) {
 	for at, size := int64(0), p.Bytes(); at < size; {
 		from, n := at, min(q.strip, size-at)
 		q.give(func(w *worker) error { return w.copy(p.Name, from, int(n)) })

@@ -250,13 +250,13 @@ func TestOneScaleStats(t *testing.T) {
 
 // quantizeOpen writes what becomes of an open file to out.
 func quantizeOpen(t *testing.T, file *safetensors.File, out string, recipe scaling.Recipe, strip int64) error {
-	parts, err := Options{Recipe: recipe}.planParts(file)
+	outputs, err := Options{Recipe: recipe}.planOutputs(file)
 	require.NoError(t, err)
-	infos, total := declare(parts)
+	infos, total := declare(outputs)
 	return safetensors.WriteFileAtFunc(out, infos, nil, func(w *safetensors.WriterAt) error {
 		q := newQuantizer(t.Context(), file, Options{Recipe: recipe, strip: strip}, total)
 		q.out = w
-		_, err := q.write(parts)
+		_, err := q.write(outputs)
 		return err
 	})
 }

@@ -67,7 +67,7 @@ func (n NonFinite) String() string {
 }
 
 // addTensor adds a tensor that was quantized.
-func (s *Summary) addTensor(p part, r *result) {
+func (s *Summary) addTensor(p outputTensor, r *result) {
 	st := &r.stats
 	s.Elements += st.Elements
 	s.Saturated += st.Saturated()

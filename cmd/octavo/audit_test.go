@@ -39,7 +39,7 @@ func TestAuditFiles(t *testing.T) {
 	require.Equal(t, "exact-sums.a", r.A.Name)
 	require.Equal(t, [3]int{40, 24, 64}, [3]int{r.M, r.N, r.K})
 	require.Positive(t, r.Survive)
-	require.Equal(t, audit.Survives, r.Faults[0].Detection)
+	require.Equal(t, audit.Survives, r.Faults[0].Outcome)
 
 	v := octavo(strings.NewReader(""), "verify", worst, "--a", "a", "--a-block", "1x64", "--b", "b", "--b-block", "24x64", "--got", worst)
 	require.Equal(t, exitData, v.status, "%s", v.stderr)

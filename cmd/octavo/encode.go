@@ -86,12 +86,12 @@ func newDecodeCommand() *cobra.Command {
 
 // codeFlags say what codes a command converts.
 type codeFlags struct {
-	kind   codestream.Kind
+	kind   codestream.Format
 	packed bool
 }
 
 func (f *codeFlags) add(cmd *cobra.Command) {
-	cmd.Flags().Var(oneOf{&parsed[codestream.Kind]{&f.kind, "", "FORMAT", codestream.ParseKind}, codestream.Names()}, "format", "format of the codes (required)")
+	cmd.Flags().Var(oneOf{&parsed[codestream.Format]{&f.kind, "", "FORMAT", codestream.ParseFormat}, codestream.Names()}, "format", "format of the codes (required)")
 	markRequired(cmd, "format")
 	cmd.Flags().BoolVar(&f.packed, "packed", false, "codes lie side by side, the first in the lowest bits")
 }
@@ -110,7 +110,7 @@ func (f *codeFlags) convertStream(cmd *cobra.Command, in, out string, convertAll
 	bar := newDisplay(cmd)
 	defer bar.Finish()
 	bar.Unit(display.Bytes)
-	s := &codestream.Stream{Kind: f.kind, Packed: f.packed, R: cmd.InOrStdin(), W: soleOutputOf(cmd), Size: regularSize(cmd.InOrStdin()), Progress: bar}
+	s := &codestream.Stream{Format: f.kind, Packed: f.packed, R: cmd.InOrStdin(), W: soleOutputOf(cmd), Size: regularSize(cmd.InOrStdin()), Progress: bar}
 	n, err := convertAll(ctx, s)
 	bar.Finish()
 	if ctx.Err() != nil && err != nil {

@@ -121,7 +121,7 @@ func evaluated(ctx context.Context, path string, f *evaluateFlags, bar *display.
 		return nil, err
 	}
 	return &show.Report{
-		Model: textout.Name(path), Text: read.From, Available: available, Report: report,
+		Model: textout.Name(path), Text: read.From, Available: available, Evaluation: report,
 	}, nil
 }
 

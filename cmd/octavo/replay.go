@@ -34,7 +34,7 @@ func runReplay(cmd *cobra.Command, dir string, workers int, asJSON bool) error {
 	if err != nil {
 		return fmt.Errorf("%w: name a directory that octavo train --landing wrote", err)
 	}
-	v, err := work(cmd, "there is no verdict", func(ctx context.Context, _ *display.Display) (*landing.Verdict, error) {
+	v, err := work(cmd, "there is no verdict", func(ctx context.Context, _ *display.Display) (*landing.Result, error) {
 		return bundle.Replay(ctx, workers)
 	})
 	if err != nil {

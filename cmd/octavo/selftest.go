@@ -82,8 +82,8 @@ func reportSelftest(ctx context.Context, cmd *cobra.Command, r *selftest.Result,
 		return err
 	}
 	switch {
-	case r.Fault != nil:
-		return fmt.Errorf("%v: do not trust this machine; octavo selftest --seed %d repeats it", r.Fault, r.Fault.Seed)
+	case r.Failure != nil:
+		return fmt.Errorf("%v: do not trust this machine; octavo selftest --seed %d repeats it", r.Failure, r.Failure.Seed)
 	case ctx.Err() != nil:
 		return stopped(ctx, "what was tested until then has no fault")
 	}

@@ -70,25 +70,25 @@ func TestSelftestPackReport(t *testing.T) {
 	ctx, stop := context.WithCancelCause(context.Background())
 	failure := &pack.Failure{Operator: "swiglu", Level: "avx2", Seed: 1, Place: "row 1", Expected: "2", Got: "3"}
 	for _, asJSON := range []bool{false, true} {
-		require.EqualError(t, reportPack(ctx, cmd, &pack.Verdict{Outcome: pack.Fail, Failure: failure}, asJSON),
+		require.EqualError(t, reportPack(ctx, cmd, &pack.Result{Outcome: pack.Fail, Failure: failure}, asJSON),
 			"swiglu at level avx2, seed 1, repetition 0: row 1: got 3, want 2: do not trust this machine")
-		require.NoError(t, reportPack(ctx, cmd, &pack.Verdict{Outcome: pack.Pass}, asJSON))
+		require.NoError(t, reportPack(ctx, cmd, &pack.Result{Outcome: pack.Pass}, asJSON))
 	}
 	stop(interruption{os.Interrupt})
-	require.EqualError(t, reportPack(ctx, cmd, &pack.Verdict{Outcome: pack.Incomplete}, true),
+	require.EqualError(t, reportPack(ctx, cmd, &pack.Result{Outcome: pack.Incomplete}, true),
 		"stopped by Ctrl-C: what was run until then is right")
 	require.Contains(t, out.String(), `"verdict": "incomplete"`)
 }
 
 // TestSelftestReport has a fault, and an interruption.
 func TestSelftestReport(t *testing.T) {
-	fault := &selftest.Fault{Check: "encode", Level: "avx2", Seed: 12, What: "codes", Place: "element 1 of 2", Want: "7F", Got: "7E"}
+	fault := &selftest.Failure{Check: "encode", Level: "avx2", Seed: 12, What: "codes", Place: "element 1 of 2", Want: "7F", Got: "7E"}
 	for _, asJSON := range []bool{false, true} {
 		var out bytes.Buffer
 		cmd := newSelftestCommand()
 		cmd.SetOut(&out)
 		ctx, stop := context.WithCancelCause(context.Background())
-		require.EqualError(t, reportSelftest(ctx, cmd, &selftest.Result{Fault: fault}, asJSON),
+		require.EqualError(t, reportSelftest(ctx, cmd, &selftest.Result{Failure: fault}, asJSON),
 			"encode at level avx2: codes, element 1 of 2: got 7E, want 7F: do not trust this machine; octavo selftest --seed 12 repeats it")
 		require.Contains(t, out.String(), "element 1 of 2")
 		require.NoError(t, reportSelftest(ctx, cmd, &selftest.Result{Pass: true}, asJSON))

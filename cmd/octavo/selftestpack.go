@@ -29,7 +29,7 @@ func (f *selftestFlags) runPack(cmd *cobra.Command) error {
 }
 
 // reportPack writes a verdict, and returns an error unless it is that all is right.
-func reportPack(ctx context.Context, cmd *cobra.Command, v *pack.Verdict, asJSON bool) error {
+func reportPack(ctx context.Context, cmd *cobra.Command, v *pack.Result, asJSON bool) error {
 	if err := printResult(cmd, asJSON, v, v.WriteText); err != nil {
 		return err
 	}

@@ -81,7 +81,7 @@ func run(ctx context.Context, w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintln(w, v.Verdict())
+	fmt.Fprintln(w, v.Title())
 	for _, line := range v.Clusters() {
 		if line.Name == "rows" || line.Name == "columns" {
 			fmt.Fprintf(w, "  %s: %s\n", line.Name, line.Value)
@@ -94,7 +94,7 @@ func run(ctx context.Context, w io.Writer) error {
 		if v, err = judge.Check(ctx, launch(a, b, true), nil, a, b, claim, judge.Options{}); err != nil {
 			return err
 		}
-		fmt.Fprintln(w, v.Verdict())
+		fmt.Fprintln(w, v.Title())
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/octavo-fp8/octavo/internal/cpu"
 	"github.com/octavo-fp8/octavo/internal/meter"
+	"github.com/octavo-fp8/octavo/internal/textout"
 	"github.com/octavo-fp8/octavo/parallel/twin"
 	"github.com/octavo-fp8/octavo/progress"
 )
@@ -40,7 +41,7 @@ type Report struct {
 // heading says what was trained.
 func heading(steps int, r Recipe, seed uint64) string {
 	return fmt.Sprintf("%s of a Llama of %d layers, width %d, recipe %v, seed %d, level %v",
-		count(steps, "step"), depth, dim, r, seed, cpu.Product())
+		textout.Count(steps, "step"), depth, dim, r, seed, cpu.Product())
 }
 
 // Certificate says what came of one way to do a run.

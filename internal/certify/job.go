@@ -32,12 +32,8 @@ var recipes = enum.Enum[Recipe]{
 func Recipes() []Recipe { return []Recipe{Blocks, Delayed, Tensor, MXFP8, FP32} }
 
 // String returns the name of r, such as "delayed".
-func (r Recipe) String() string { return recipes.String(r) }
-
-// MarshalText implements [encoding.TextMarshaler].
-func (r Recipe) MarshalText() ([]byte, error) { return recipes.MarshalText(r) }
-
-// UnmarshalText implements [encoding.TextUnmarshaler].
+func (r Recipe) String() string                   { return recipes.String(r) }
+func (r Recipe) MarshalText() ([]byte, error)     { return recipes.MarshalText(r) }
 func (r *Recipe) UnmarshalText(text []byte) error { return recipes.UnmarshalText(r, text) }
 
 // apply sets the recipes of a configuration.

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/octavo-fp8/octavo/internal/textout"
 	"github.com/octavo-fp8/octavo/nn"
 	"github.com/octavo-fp8/octavo/parallel/collective"
 	"github.com/octavo-fp8/octavo/parallel/layers"
@@ -136,7 +137,7 @@ func (j *job) layoutWay(c Cut) way {
 		reference.Exchanges = nil
 	}
 	to := layoutText(c.Layout)
-	name := fmt.Sprintf("1 rank, %s, %s", count(reference.Slices, "slice"), count(reference.Shards, "shard"))
+	name := fmt.Sprintf("1 rank, %s, %s", textout.Count(reference.Slices, "slice"), textout.Count(reference.Shards, "shard"))
 	if c.Experts {
 		to, name = "experts: "+to, "experts: "+name
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/octavo-fp8/octavo/internal/cpu"
+	"github.com/octavo-fp8/octavo/internal/textout"
 	"github.com/octavo-fp8/octavo/parallel/collective"
 	"github.com/octavo-fp8/octavo/parallel/layers"
 	"github.com/octavo-fp8/octavo/parallel/twin"
@@ -51,7 +52,7 @@ func (j *job) ways() (all []way) {
 		add("replicas", fmt.Sprintf("%d replicas", n), true, one, j.replicas(n, 1))
 	}
 	for _, n := range []int{1, 2, 4, 8} {
-		to := fmt.Sprintf("%s, in order", count(n, "rank"))
+		to := fmt.Sprintf("%s, in order", textout.Count(n, "rank"))
 		add("ranks", to, true, one, j.ranks(n, collective.OrderRank))
 	}
 	for _, n := range []int{2, 4, 8} {
@@ -78,13 +79,6 @@ func (j *job) ways() (all []way) {
 		add("slices", to, false, wholes, j.tensorParallel(n, n, true))
 	}
 	return all
-}
-
-func count(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }
 
 // levelName says what a level is.

@@ -20,14 +20,14 @@ type Choice struct {
 	index int
 }
 
-// Kind are items that are alike.
-type Kind struct {
+// Group is items that are alike.
+type Group struct {
 	Items   int
 	Choices []Choice // which of them beats others depends on their order where they are equal
-	Shared  []int64  // the memory of each class, as many in all kinds, at most 16
+	Shared  []int64  // the memory of each class, as many in all groups, at most 16
 }
 
-// Result has, of each kind, the index of each item's choice.
+// Result has, of each group, the index of each item's choice.
 type Result [][]int
 
 // Search returns the choices that take at most budget bytes, fixed ones and shared memory
@@ -36,9 +36,9 @@ type Result [][]int
 // than the budget there is no result. Costs and bytes must not be negative, and all together
 // below an int64. The error is that of ctx: many items may take seconds.
 func Search(
-	ctx context.Context, kinds []Kind, fixed, budget int64,
+	ctx context.Context, groups []Group, fixed, budget int64,
 ) (result Result, least int64, err error) {
-	s := newSearch(kinds, fixed)
+	s := newSearch(groups, fixed)
 	if s.least > budget {
 		return nil, s.least, nil
 	}
@@ -49,7 +49,7 @@ func Search(
 // search is a multiple-choice knapsack for each choice of shared memory: for that each class
 // has a limit, one of the sizes that it may have.
 type search struct {
-	kinds  []Kind
+	groups  []Group
 	shared int   // classes
 	fixed  int64 // bytes that there are in any case
 	limits [][]int64
@@ -76,20 +76,20 @@ func (a searched) compare(b searched) int {
 	return cmp.Or(cmp.Compare(a.cost, b.cost), cmp.Compare(a.bytes, b.bytes))
 }
 
-func newSearch(kinds []Kind, fixed int64) *search {
+func newSearch(groups []Group, fixed int64) *search {
 	s := &search{fixed: fixed, least: math.MaxInt64}
-	for _, k := range kinds {
+	for _, k := range groups {
 		k.Choices = slices.Clone(k.Choices)
 		for i := range k.Choices {
 			k.Choices[i].index = i
 		}
 		k.Choices = unbeatenChoices(k.Choices)
-		s.kinds = append(s.kinds, k)
+		s.groups = append(s.groups, k)
 		s.shared = len(k.Shared)
 	}
 	for class := range s.shared {
 		sizes := []int64{0}
-		for _, k := range s.kinds {
+		for _, k := range s.groups {
 			sizes = append(sizes, k.Shared[class])
 		}
 		slices.Sort(sizes)
@@ -97,7 +97,7 @@ func newSearch(kinds []Kind, fixed int64) *search {
 	}
 	s.eachLimits(func(limits []int64, shared int64) {
 		least := s.fixed + shared
-		for _, k := range s.kinds {
+		for _, k := range s.groups {
 			front := k.front(limits)
 			if len(front) == 0 {
 				return
@@ -124,7 +124,7 @@ func unbeatenChoices(all []Choice) (some []Choice) {
 
 // front returns the choices whose shared memory keeps to the limits and that no other beats
 // in both, by falling bytes and rising cost.
-func (k *Kind) front(limits []int64) (front []Choice) {
+func (k *Group) front(limits []int64) (front []Choice) {
 	var over uint16 // classes of which there is too much
 	for class, bytes := range k.Shared {
 		if bytes > limits[class] {
@@ -179,12 +179,12 @@ func (s *search) run(ctx context.Context, budget int64) error {
 	var attempts []attempt
 	s.eachLimits(func(limits []int64, shared int64) {
 		a := attempt{bytes: s.fixed + shared}
-		for i := range s.kinds {
-			front := s.kinds[i].front(limits)
+		for i := range s.groups {
+			front := s.groups[i].front(limits)
 			if len(front) == 0 {
 				return
 			}
-			for range s.kinds[i].Items {
+			for range s.groups[i].Items {
 				a.steps = append(a.steps, step{front: front})
 			}
 		}
@@ -329,10 +329,10 @@ func unbeaten(states []*searched) (front []*searched) {
 // take makes a state the best.
 func (s *search) take(state searched) {
 	s.best = state
-	s.result = make(Result, len(s.kinds))
+	s.result = make(Result, len(s.groups))
 	chosen := &state
-	for i := len(s.kinds) - 1; i >= 0; i-- {
-		s.result[i] = make([]int, s.kinds[i].Items)
+	for i := len(s.groups) - 1; i >= 0; i-- {
+		s.result[i] = make([]int, s.groups[i].Items)
 		for item := len(s.result[i]) - 1; item >= 0; item-- {
 			s.result[i][item] = chosen.choice.index
 			chosen = chosen.before

@@ -1,6 +1,6 @@
 // Package number is the table of floating-point formats that values are rounded to, and
-// what the Go types of such values have in common. Enumerations of formats elsewhere name
-// subsets of it.
+// what the Go types of such values have in common, with arithmetic that the standard library
+// lacks. Enumerations of formats elsewhere name subsets of the table.
 package number
 
 import (
@@ -111,6 +111,22 @@ func RoundMantissa(x float32, mantissa int) float32 {
 
 // IsFinite reports whether x is neither NaN nor infinite.
 func IsFinite[T ~float32 | ~float64](x T) bool { return math.Abs(float64(x)) <= math.MaxFloat64 }
+
+// TwoSum returns x + y rounded to nearest, and the rest, exactly (Knuth).
+func TwoSum(x, y float64) (sum, rest float64) {
+	sum = x + y
+	t := sum - x
+	return sum, (x - (sum - t)) + (y - t)
+}
+
+// LeastCommonMultiple is that of two positive numbers.
+func LeastCommonMultiple(a, b int) int {
+	x, y := a, b
+	for y != 0 {
+		x, y = y, x%y
+	}
+	return a / x * b
+}
 
 // Canonical returns x, or 7FC00000 for every NaN: hardware differs in the bits of one.
 func Canonical(x float32) float32 {

@@ -1,6 +1,8 @@
 // Package random draws numbers by position: hashes of a seed and counters.
 package random
 
+import "math/bits"
+
 // Hash mixes a seed and two counters into 64 random bits, three rounds of
 // SplitMix64 (Steele, Lea & Flood 2014). Numbers drawn by position rather than in
 // turn depend on nothing else that is drawn.
@@ -14,6 +16,12 @@ func Mix(x uint64) uint64 {
 	x = (x ^ x>>30) * 0xBF58476D1CE4E5B9
 	x = (x ^ x>>27) * 0x94D049BB133111EB
 	return x ^ x>>31
+}
+
+// Below maps 64 random bits to an integer from 0 to n-1.
+func Below(random uint64, n int) int {
+	high, _ := bits.Mul64(random, uint64(n))
+	return int(high)
 }
 
 // Normal returns number i of a stream of nearly normal numbers, mean 0 and

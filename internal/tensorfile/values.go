@@ -115,41 +115,41 @@ func ReadScalesOf(file *safetensors.File, info safetensors.Info, f tensor.ScaleF
 // Check returns an error that names the first byte that is no scale.
 func (s *Scales) Check(name string) error {
 	for i := range s.Values {
-		if fault := s.Fault(i); fault.Kind == NoScale && s.Format.Encoded() {
-			return fmt.Errorf("tensor %q: scale %d is %s", name, i, fault.Value)
+		if defect := s.Defect(i); defect.Kind == NoScale && s.Format.Encoded() {
+			return fmt.Errorf("tensor %q: scale %d is %s", name, i, defect.Value)
 		}
 	}
 	return nil
 }
 
-// FaultKind is what may be wrong with a scale.
-type FaultKind int
+// DefectKind is what may be wrong with a scale.
+type DefectKind int
 
-// The kinds of faults.
+// The kinds of defects.
 const (
-	NoFault  FaultKind = iota
-	NaNScale           // encoded: data, which makes the values of its block NaN
-	NoScale            // nothing to multiply by: products refuse it
+	NoDefect DefectKind = iota
+	NaNScale            // encoded: data, which makes the values of its block NaN
+	NoScale             // nothing to multiply by: products refuse it
 )
 
-// Fault is what is wrong with a scale, and the value in words.
-type Fault struct {
-	Kind  FaultKind
+// Defect is what is wrong with a scale, and the value in words.
+type Defect struct {
+	Kind  DefectKind
 	Value string
 }
 
-// Fault returns what is wrong with scale i.
-func (s *Scales) Fault(i int) Fault {
+// Defect returns what is wrong with scale i.
+func (s *Scales) Defect(i int) Defect {
 	v := s.Values[i]
 	switch {
 	case s.Format == tensor.UE4M3Scales && !fp8.UE4M3(s.bytes[i]).Valid():
-		return Fault{NoScale, fmt.Sprintf("the byte %#02x, which is no UE4M3: its top bit is set", s.bytes[i])}
+		return Defect{NoScale, fmt.Sprintf("the byte %#02x, which is no UE4M3: its top bit is set", s.bytes[i])}
 	case s.Format.Encoded() && v != v:
-		return Fault{NaNScale, fmt.Sprintf("the byte %#02x, which is NaN in %v", s.bytes[i], s.Format)}
+		return Defect{NaNScale, fmt.Sprintf("the byte %#02x, which is NaN in %v", s.bytes[i], s.Format)}
 	case !s.Format.Holds(v):
-		return Fault{NoScale, strconv.FormatFloat(float64(v), 'g', -1, 32)}
+		return Defect{NoScale, strconv.FormatFloat(float64(v), 'g', -1, 32)}
 	}
-	return Fault{}
+	return Defect{}
 }
 
 // AppendScales appends the bytes of scales of a format, of which the first is that of block

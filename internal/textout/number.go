@@ -18,6 +18,18 @@ func Decibels(x float64) string {
 	return strconv.FormatFloat(x, 'f', 2, 64)
 }
 
+// LossOrder orders tensors by what they lost: those with values that became NaN or infinite
+// first, then by SQNR in decibels; those that had nothing to lose, of which that is NaN, last.
+func LossOrder(becameNonFinite int64, sqnr float64) float64 {
+	switch {
+	case becameNonFinite > 0:
+		return math.Inf(-1)
+	case sqnr != sqnr:
+		return math.Inf(1)
+	}
+	return sqnr
+}
+
 // Percent writes a share in two digits.
 func Percent(n, of int64) string {
 	switch {

@@ -16,15 +16,15 @@ type Map struct {
 	// Down the map are rows and across it columns of what; Unit is of errors.
 	RowsOf, ColsOf Axis
 	Unit           string
-	Bits           bool    // any error fails; else those above 1
-	Marks          []Place // that the map points out
+	Bits           bool   // any error fails; else those above 1
+	Marks          []Mark // that the map points out
 }
 
 // Axis is what lies along a side of a map.
 type Axis struct{ One, Many, Of string } // "row", "rows", " of C"
 
-// Place is an element that is "first" or "largest".
-type Place struct {
+// Mark is an element that is "first" or "largest".
+type Mark struct {
 	Row, Col int
 	What     string
 }
@@ -104,7 +104,7 @@ func (m *Map) Worst() *Cell {
 // MarkWorst marks the place of the largest error, if there is one.
 func (m *Map) MarkWorst() {
 	if c := m.Worst(); c != nil {
-		m.Marks = append(m.Marks, Place{c.Row, c.Col, "largest"})
+		m.Marks = append(m.Marks, Mark{c.Row, c.Col, "largest"})
 	}
 }
 

@@ -5,7 +5,7 @@
 //
 //	fp8, err := evaluate.ParseRecipe("fp8")
 //	o := evaluate.Options{Recipes: []evaluate.Recipe{fp8}}
-//	report, err := evaluate.Run(ctx, model, tokens, o)
+//	evaluation, err := evaluate.Run(ctx, model, tokens, o)
 //
 // # What is quantized
 //

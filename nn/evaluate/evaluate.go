@@ -84,7 +84,7 @@ func (o Options) complete(c nn.Config) (Options, error) {
 //
 // The error is [ErrOptions], [ErrTokens], which names the first token that the model does not
 // have, [ErrModel], or one of package nn or of the context.
-func Run(ctx context.Context, m *nn.Llama, tokens []int32, o Options) (report *Report, err error) {
+func Run(ctx context.Context, m *nn.Llama, tokens []int32, o Options) (report *Evaluation, err error) {
 	c := m.Config()
 	if o, err = o.complete(c); err != nil {
 		return nil, err
@@ -104,7 +104,7 @@ func Run(ctx context.Context, m *nn.Llama, tokens []int32, o Options) (report *R
 		return nil, err
 	}
 	defer r.restore()
-	e := &evaluation{runner: r, Options: o, workers: c.Workers, windows: windows}
+	e := &evaluator{runner: r, Options: o, workers: c.Workers, windows: windows}
 	e.prepare(ctx)
 	shared := m.Shared()
 	tap := shared.Tap
@@ -113,7 +113,7 @@ func Run(ctx context.Context, m *nn.Llama, tokens []int32, o Options) (report *R
 	if err != nil {
 		return nil, err
 	}
-	return e.report(len(tokens)), nil
+	return e.result(len(tokens)), nil
 }
 
 func checkTokens(what string, tokens []int32, vocab int) error {
@@ -125,8 +125,8 @@ func checkTokens(what string, tokens []int32, vocab int) error {
 	return nil
 }
 
-// evaluation is a [Run].
-type evaluation struct {
+// evaluator is a [Run].
+type evaluator struct {
 	*runner
 	Options
 	workers int
@@ -155,7 +155,7 @@ type run struct {
 }
 
 // prepare lists the runs and counts what there is to do.
-func (e *evaluation) prepare(ctx context.Context) {
+func (e *evaluator) prepare(ctx context.Context) {
 	var options []nn.Options
 	for _, recipe := range e.Recipes {
 		for _, m := range e.Modes {
@@ -183,7 +183,7 @@ func (e *evaluation) prepare(ctx context.Context) {
 	}
 }
 
-func (e *evaluation) run(ctx context.Context) error {
+func (e *evaluator) run(ctx context.Context) error {
 	for i, w := range e.windows {
 		if err := e.reference(ctx, w, i < e.layered); err != nil {
 			return err
@@ -205,7 +205,7 @@ func (e *evaluation) run(ctx context.Context) error {
 }
 
 // apart quantizes each layer alone, and each kind of linear layer.
-func (e *evaluation) apart(ctx context.Context, w window, r *run) error {
+func (e *evaluator) apart(ctx context.Context, w window, r *run) error {
 	for layer := range r.layers {
 		only := func(s slot) bool { return s.layer == layer }
 		if err := e.quantized(ctx, w, r.options, &r.layers[layer], layer, only); err != nil {
@@ -222,7 +222,7 @@ func (e *evaluation) apart(ctx context.Context, w window, r *run) error {
 }
 
 // reference runs a window in FP32, and where it asks for it measures linear layers.
-func (e *evaluation) reference(ctx context.Context, w window, measure bool) error {
+func (e *evaluator) reference(ctx context.Context, w window, measure bool) error {
 	e.model.Shared().Tap = nil
 	if measure {
 		e.model.Shared().Tap = func(name string, x []float32, rows, _ int) {
@@ -262,7 +262,7 @@ func (e *evaluation) reference(ctx context.Context, w window, measure bool) erro
 
 // quantized runs the window of the last reference, from a layer on, with other linear layers
 // in some slots, and adds how far that is from FP32.
-func (e *evaluation) quantized(
+func (e *evaluator) quantized(
 	ctx context.Context, w window, o nn.Options, f *found, from int, which func(slot) bool,
 ) error {
 	if err := e.put(o, which); err != nil {
@@ -282,9 +282,9 @@ func (e *evaluation) quantized(
 	return e.meter.Add(int64(len(e.blocks) - from))
 }
 
-// report sums up.
-func (e *evaluation) report(tokens int) *Report {
-	r := &Report{
+// result sums up.
+func (e *evaluator) result(tokens int) *Evaluation {
+	r := &Evaluation{
 		Tokens: tokens, Windows: len(e.windows), LayerWindows: e.layered,
 		Context: e.Context, Prefix: len(e.Prefix), Stride: e.Stride,
 		Loss: e.loss.mean(), Results: make([]Result, 0, len(e.runs)),
@@ -305,7 +305,7 @@ func (e *evaluation) report(tokens int) *Report {
 			SameTop:      jsonfloat.Number(float64(of.whole.same) / float64(r.Targets)),
 			LargestKL:    of.whole.largestKL,
 			LargestLogit: of.whole.largestLogit,
-			Layers:       []Part{}, Kinds: []Part{}, Linears: []Linear{},
+			Layers:       []PartCost{}, Kinds: []PartCost{}, Linears: []Linear{},
 		}
 		if e.layered > 0 {
 			e.reportParts(i, of, &out)
@@ -315,13 +315,13 @@ func (e *evaluation) report(tokens int) *Report {
 	return r
 }
 
-func (e *evaluation) reportParts(i int, of *run, out *Result) {
+func (e *evaluator) reportParts(i int, of *run, out *Result) {
 	for layer := range of.layers {
 		name := "model.layers." + strconv.Itoa(layer)
-		out.Layers = append(out.Layers, Part{name, of.layers[layer].cost()})
+		out.Layers = append(out.Layers, PartCost{name, of.layers[layer].cost()})
 	}
 	for k, kind := range e.kinds {
-		out.Kinds = append(out.Kinds, Part{kind, of.kinds[k].cost()})
+		out.Kinds = append(out.Kinds, PartCost{kind, of.kinds[k].cost()})
 	}
 	for k, s := range e.slots {
 		if !e.local.measured[k] {

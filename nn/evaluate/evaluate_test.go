@@ -222,8 +222,8 @@ func TestPlain(t *testing.T) {
 
 // requireParts compares layers and kinds with models of which they alone were quantized.
 func requireParts(t *testing.T, m *nn.Llama, r Recipe, tokens []int32, got Result) {
-	parts := map[string]Part{}
-	for _, p := range append(append([]Part{}, got.Layers...), got.Kinds...) {
+	parts := map[string]PartCost{}
+	for _, p := range append(append([]PartCost{}, got.Layers...), got.Kinds...) {
 		parts[p.Name] = p
 	}
 	require.Len(t, parts, 2+7)
@@ -324,7 +324,7 @@ func TestSame(t *testing.T) {
 		text, err := json.Marshal(report)
 		require.NoError(t, err)
 		texts = append(texts, string(text))
-		var back Report
+		var back Evaluation
 		require.NoError(t, json.Unmarshal(text, &back))
 		require.Equal(t, *report, back)
 	}

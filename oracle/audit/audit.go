@@ -27,8 +27,8 @@ type Options struct {
 	// Faults are those that are tried; nil: all that the product could have, whole and
 	// in some elements only.
 	Faults []fault.Fault
-	// Alone leaves the proposal out.
-	Alone bool
+	// NoProposal leaves the proposal out.
+	NoProposal bool
 	// Seed is that of the operands that are proposed.
 	Seed uint64
 
@@ -37,12 +37,12 @@ type Options struct {
 	Workers  int // goroutines at most; 0 means GOMAXPROCS, and negative is an error
 }
 
-// Detection says what a fault makes of C, and what the test says of that.
-type Detection uint8
+// Outcome says what a fault makes of C, and what the test says of that.
+type Outcome uint8
 
 const (
 	// Survives: a C that no correct kernel computes passes the test.
-	Survives Detection = iota
+	Survives Outcome = iota
 	// Caught: a C that no correct kernel computes fails the test. That speaks for the test
 	// only where correct kernels pass it: one that fails all of them catches every fault. See
 	// FalseFailures of [Report].
@@ -54,22 +54,18 @@ const (
 	Unchanged
 )
 
-var verdicts = enum.Enum[Detection]{Type: "Detection", What: "detection", Prefix: "audit", Names: []string{"survives", "caught", "rounding", "unchanged"}}
+var outcomes = enum.Enum[Outcome]{Type: "Outcome", What: "outcome", Prefix: "audit", Names: []string{"survives", "caught", "rounding", "unchanged"}}
 
-// String returns a name such as "survives".
-func (v Detection) String() string { return verdicts.String(v) }
+// String returns a name such as "survives". UnmarshalText takes it in any case.
+func (v Outcome) String() string                   { return outcomes.String(v) }
+func (v Outcome) MarshalText() ([]byte, error)     { return outcomes.MarshalText(v) }
+func (v *Outcome) UnmarshalText(text []byte) error { return outcomes.UnmarshalText(v, text) }
 
-// MarshalText returns the name, and an error for an unknown detection.
-func (v Detection) MarshalText() ([]byte, error) { return verdicts.MarshalText(v) }
-
-// UnmarshalText takes a name in any case.
-func (v *Detection) UnmarshalText(text []byte) error { return verdicts.UnmarshalText(v, text) }
-
-// Outcome is a fault and what became of it.
-type Outcome struct {
-	Fault     fault.Fault `json:"fault"`
-	Text      string      `json:"text"`
-	Detection Detection   `json:"verdict"`
+// Trial is a fault and what became of it.
+type Trial struct {
+	Fault   fault.Fault `json:"fault"`
+	Text    string      `json:"text"`
+	Outcome Outcome     `json:"verdict"`
 	// Pass says that the test passes, whatever the verdict.
 	Pass   bool    `json:"pass"`
 	Values []Value `json:"values"` // of the test's criteria
@@ -85,7 +81,7 @@ type Distance struct {
 	Different int `json:"different"`
 	Outside   int `json:"outside"`
 	// Worst is the element with the largest error in units of its bound, Error, if any.
-	Worst *oracle.Place `json:"worst,omitempty"`
+	Worst *oracle.ElementError `json:"worst,omitempty"`
 	// RelativeL2 is the length of the error over that of the right C.
 	RelativeL2 oracle.Number `json:"relativeL2"`
 }
@@ -133,11 +129,11 @@ type Report struct {
 
 	// Faults are all that were tried: those that survive first, the worst of them before
 	// others.
-	Faults    []Outcome `json:"faults"`
-	Survive   int       `json:"survive"`
-	Caught    int       `json:"caught"`
-	Rounding  int       `json:"rounding"`
-	Unchanged int       `json:"unchanged"`
+	Faults    []Trial `json:"faults"`
+	Survive   int     `json:"survive"`
+	Caught    int     `json:"caught"`
+	Rounding  int     `json:"rounding"`
+	Unchanged int     `json:"unchanged"`
 
 	Proposal *Proposal `json:"proposal,omitempty"`
 }
@@ -193,7 +189,7 @@ func Run[T gemm.Output](ctx context.Context, p fault.Product, test Test, o Optio
 		return nil, err
 	}
 	r.count()
-	if !o.Alone {
+	if !o.NoProposal {
 		if r.Proposal, err = propose(ctx, s, p, faults, r, o); err != nil {
 			return nil, err
 		}
@@ -229,7 +225,7 @@ func newReport(t fault.Type, p fault.Product, test Test) (*Report, error) {
 		return nil, fmt.Errorf("audit: %w", err)
 	}
 	return &Report{Type: t, M: size.M, N: size.N, K: size.K, A: judge.NewOperand(p.A), B: judge.NewOperand(p.B),
-		Bias: p.Bias != nil, Accumulate: p.Old != nil, Test: test, Honest: []Honest{}, Faults: []Outcome{}}, nil
+		Bias: p.Bias != nil, Accumulate: p.Old != nil, Test: test, Honest: []Honest{}, Faults: []Trial{}}, nil
 }
 
 // subject is what is known of a product before faults are put into it.
@@ -336,7 +332,7 @@ func (s *subject[T]) judge(ctx context.Context, c []T, o Options) (Distance, []V
 
 // distance compares a C with the right one.
 func (s *subject[T]) distance(ctx context.Context, c []T, o Options) (Distance, error) {
-	r, err := oracle.Compare(ctx, c, s.want, s.bound, oracle.Comparison{Rows: s.rows, Cols: s.cols, Workers: o.Workers})
+	r, err := oracle.Compare(ctx, c, s.want, s.bound, oracle.CompareOptions{Rows: s.rows, Cols: s.cols, Workers: o.Workers})
 	if err != nil {
 		return Distance{}, fmt.Errorf("audit: %w", err)
 	}
@@ -378,7 +374,7 @@ func (s *subject[T]) referenceDistance() Distance {
 		if e > limit || e != e {
 			d.Outside++
 		}
-		at := Distance{Worst: &oracle.Place{Row: i / s.cols, Col: i % s.cols, Got: oracle.Number(v), Want: oracle.Number(w), Bound: oracle.Number(limit), Error: oracle.Number(e / limit)}}
+		at := Distance{Worst: &oracle.ElementError{Row: i / s.cols, Col: i % s.cols, Got: oracle.Number(v), Want: oracle.Number(w), Bound: oracle.Number(limit), Error: oracle.Number(e / limit)}}
 		if d.Worst == nil || at.units() > d.units() {
 			d.Worst = at.Worst
 		}
@@ -413,16 +409,16 @@ func (s *subject[T]) honestKernels(ctx context.Context, p fault.Product, claimed
 }
 
 // try puts faults into the product, and returns what becomes of those that it can have.
-func (s *subject[T]) try(ctx context.Context, p fault.Product, faults []fault.Fault, o Options, op string) ([]Outcome, error) {
+func (s *subject[T]) try(ctx context.Context, p fault.Product, faults []fault.Fault, o Options, op string) ([]Trial, error) {
 	m := meter.New(ctx, o.Progress, op, int64(len(faults)))
-	outcomes := make([]Outcome, 0, len(faults))
+	trials := make([]Trial, 0, len(faults))
 	c := make([]T, len(s.want))
 	for _, f := range faults {
 		err := fault.Inject(ctx, c, f, p, fault.Options{Workers: o.Workers})
 		if err == nil {
-			var out Outcome
+			var out Trial
 			out, err = s.outcome(ctx, c, f, o)
-			outcomes = append(outcomes, out)
+			trials = append(trials, out)
 		}
 		if err != nil && !errors.Is(err, fault.ErrNotHere) {
 			return nil, fmt.Errorf("audit: %w", err)
@@ -431,30 +427,30 @@ func (s *subject[T]) try(ctx context.Context, p fault.Product, faults []fault.Fa
 			return nil, fmt.Errorf("audit: %w", err)
 		}
 	}
-	slices.SortStableFunc(outcomes, worse)
-	return outcomes, nil
+	slices.SortStableFunc(trials, worse)
+	return trials, nil
 }
 
 // outcome judges the C that a fault made.
-func (s *subject[T]) outcome(ctx context.Context, c []T, f fault.Fault, o Options) (Outcome, error) {
+func (s *subject[T]) outcome(ctx context.Context, c []T, f fault.Fault, o Options) (Trial, error) {
 	d, values, pass, err := s.judge(ctx, c, o)
 	flat := Criterion{Atol: s.atol(), EqualNaN: true}
-	out := Outcome{Fault: f, Text: f.String(), Pass: pass, Values: values, Distance: d, flat: flat.far(widened(c), s.right) == 0}
+	out := Trial{Fault: f, Text: f.String(), Pass: pass, Values: values, Distance: d, flat: flat.far(widened(c), s.right) == 0}
 	switch {
 	case d.Different == 0:
-		out.Detection = Unchanged
+		out.Outcome = Unchanged
 	case d.Outside == 0:
-		out.Detection = Rounding
+		out.Outcome = Rounding
 	case !pass:
-		out.Detection = Caught
+		out.Outcome = Caught
 	}
 	return out, err
 }
 
-// worse orders outcomes: survivors first, and the one with the largest error in units of
+// worse orders trials: survivors first, and the one with the largest error in units of
 // the bound before others.
-func worse(x, y Outcome) int {
-	return cmp.Or(cmp.Compare(x.Detection, y.Detection), cmp.Compare(y.units(), x.units()), cmp.Compare(y.RelativeL2, x.RelativeL2))
+func worse(x, y Trial) int {
+	return cmp.Or(cmp.Compare(x.Outcome, y.Outcome), cmp.Compare(y.units(), x.units()), cmp.Compare(y.RelativeL2, x.RelativeL2))
 }
 
 // units is the largest error in units of the bound.
@@ -468,10 +464,10 @@ func (d *Distance) units() float64 {
 	return math.Inf(1)
 }
 
-// count counts outcomes.
+// count counts trials.
 func (r *Report) count() {
 	for i := range r.Faults {
-		switch r.Faults[i].Detection {
+		switch r.Faults[i].Outcome {
 		case Survives:
 			r.Survive++
 		case Caught:
@@ -486,7 +482,7 @@ func (r *Report) count() {
 
 // Worst returns the fault that survives with the largest error in units of the bound, or
 // nil if none does.
-func (r *Report) Worst() *Outcome {
+func (r *Report) Worst() *Trial {
 	if r.Survive == 0 {
 		return nil
 	}

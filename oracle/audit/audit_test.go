@@ -75,7 +75,7 @@ func testRun[T gemm.Output](t *testing.T) {
 	bound, err := bounds[T](t.Context(), p, 1)
 	require.NoError(t, err)
 	require.Greater(t, len(r.Faults), 100)
-	seen := map[Detection]int{Survives: 0, Caught: 0, Rounding: 0, Unchanged: 0}
+	seen := map[Outcome]int{Survives: 0, Caught: 0, Rounding: 0, Unchanged: 0}
 	c, right := make([]T, m*n), make([]T, m*n)
 	require.NoError(t, fault.Inject(t.Context(), right, fault.Fault{}, p, fault.Options{}))
 	for _, o := range r.Faults {
@@ -115,13 +115,13 @@ func testRun[T gemm.Output](t *testing.T) {
 		case far == 0:
 			verdict = Survives
 		}
-		require.Equal(t, verdict, o.Detection, "%v", o.Text)
+		require.Equal(t, verdict, o.Outcome, "%v", o.Text)
 		seen[verdict]++
 	}
-	require.Equal(t, map[Detection]int{Survives: r.Survive, Caught: r.Caught, Rounding: r.Rounding, Unchanged: r.Unchanged}, seen)
+	require.Equal(t, map[Outcome]int{Survives: r.Survive, Caught: r.Caught, Rounding: r.Rounding, Unchanged: r.Unchanged}, seen)
 	require.Zero(t, r.FalseFailures)
 	require.NotNil(t, r.Worst())
-	require.Equal(t, Survives, r.Worst().Detection)
+	require.Equal(t, Survives, r.Worst().Outcome)
 	for i := range r.Survive {
 		require.LessOrEqual(t, float64(r.Faults[i].Worst.Error), float64(r.Worst().Worst.Error), "the worst is first")
 	}
@@ -248,7 +248,7 @@ func TestHonest(t *testing.T) {
 func TestReferences(t *testing.T) {
 	p := random(t, 16, 16, 64)
 	ignored := fault.Fault{Kind: "scales-ignored", Of: fault.B}
-	o := Options{Faults: []fault.Fault{ignored, {Kind: "unwritten"}}, Alone: true}
+	o := Options{Faults: []fault.Fault{ignored, {Kind: "unwritten"}}, NoProposal: true}
 	run := func(r Reference) *Report {
 		report, err := Run[float32](t.Context(), p, Test{Criteria: []Criterion{{Rtol: 1e-5, Atol: 1e-5}}, Reference: r}, o)
 		require.NoError(t, err)
@@ -265,7 +265,7 @@ func TestReferences(t *testing.T) {
 	require.Nil(t, itself.Reference)
 
 	same := run(Reference{Of: Canonical, Fault: ignored})
-	require.Equal(t, Survives, same.Find(ignored).Detection)
+	require.Equal(t, Survives, same.Find(ignored).Outcome)
 	require.Equal(t, 3, same.FalseFailures)
 	require.Positive(t, same.Reference.Outside)
 	require.Positive(t, float64(same.Reference.Worst.Error))
@@ -313,21 +313,21 @@ func TestClaims(t *testing.T) {
 	p.Bits = true
 	r, err := Run[float32](t.Context(), p, Test{Criteria: []Criterion{{Measure: CalcDiff, Limit: 1e-3}}}, Options{})
 	require.NoError(t, err)
-	require.Equal(t, Survives, r.Find(fault.Fault{Kind: "float32-sums"}).Detection, "calc_diff does not see it")
+	require.Equal(t, Survives, r.Find(fault.Fault{Kind: "float32-sums"}).Outcome, "calc_diff does not see it")
 	require.Zero(t, r.Proposal.FalseFailures)
 	for _, s := range r.Proposal.Sets {
 		require.True(t, s.Bits)
 	}
 	for _, f := range r.Proposal.Faults {
-		require.NotEqual(t, Rounding, f.Detection, "%v", f.Text)
+		require.NotEqual(t, Rounding, f.Outcome, "%v", f.Text)
 		if f.Fault.Kind == "float32-sums" {
-			require.Equal(t, Caught, f.Detection)
+			require.Equal(t, Caught, f.Outcome)
 		}
 	}
 	p.Bits = false // a bound that follows from the model
 	r, err = Run[float32](t.Context(), p, Test{Criteria: []Criterion{{Measure: CalcDiff, Limit: 1e-3}}}, Options{})
 	require.NoError(t, err)
-	require.Equal(t, Rounding, r.Find(fault.Fault{Kind: "float32-sums"}).Detection)
+	require.Equal(t, Rounding, r.Find(fault.Fault{Kind: "float32-sums"}).Outcome)
 	require.Zero(t, r.Proposal.FalseFailures)
 	require.False(t, r.Proposal.Sets[0].Bits)
 }
@@ -366,7 +366,7 @@ func TestReport(t *testing.T) {
 	require.NoError(t, json.Unmarshal(text.Bytes(), &back))
 	require.Equal(t, r.Survive, back.Survive)
 	require.Equal(t, r.Faults[0].Fault, back.Faults[0].Fault)
-	require.Equal(t, r.Faults[0].Detection, back.Faults[0].Detection)
+	require.Equal(t, r.Faults[0].Outcome, back.Faults[0].Outcome)
 	var again bytes.Buffer
 	require.NoError(t, back.WriteJSON(&again))
 	require.Equal(t, text.String(), again.String())
@@ -450,7 +450,7 @@ func TestSentences(t *testing.T) {
 		"tight": {p, tight, zero}, "loose": {p, loose, zero}, "zero tolerance": {p, Test{Criteria: []Criterion{{Rtol: 0, Atol: 0}}}, zero},
 		"harmless": {p, tight, harmless}, "empty": {empty, tight, nil}, "wrong reference": {p, wrong, zero},
 	} {
-		r, err := Run[float32](t.Context(), x.p, x.test, Options{Faults: x.faults, Alone: true})
+		r, err := Run[float32](t.Context(), x.p, x.test, Options{Faults: x.faults, NoProposal: true})
 		require.NoError(t, err)
 		var text bytes.Buffer
 		require.NoError(t, r.WriteText(&text, true))

@@ -97,7 +97,7 @@ func (c *CaseResult) Reproduced() bool {
 }
 
 // Find returns what became of a fault, or nil if it was not tried.
-func (r *Report) Find(f fault.Fault) *Outcome {
+func (r *Report) Find(f fault.Fault) *Trial {
 	for i := range r.Faults {
 		if r.Faults[i].Fault == f {
 			return &r.Faults[i]
@@ -108,12 +108,12 @@ func (r *Report) Find(f fault.Fault) *Outcome {
 
 // survives claims that a fault passes the test.
 func survives(text string, f fault.Fault) claim {
-	return claim{text, func(r *Report) bool { o := r.Find(f); return o != nil && o.Detection == Survives }}
+	return claim{text, func(r *Report) bool { o := r.Find(f); return o != nil && o.Outcome == Survives }}
 }
 
 // caught claims that the test catches a fault.
 func caught(text string, f fault.Fault) claim {
-	return claim{text, func(r *Report) bool { o := r.Find(f); return o != nil && o.Detection == Caught }}
+	return claim{text, func(r *Report) bool { o := r.Find(f); return o != nil && o.Outcome == Caught }}
 }
 
 // honestPass claims that correct kernels pass.

@@ -18,7 +18,7 @@ func TestCases(t *testing.T) {
 			if testing.Short() && (c.Name == "vllm-48847" || c.Name == "rocm-libraries-11115") {
 				t.Skip("takes seconds: not with -short")
 			}
-			r, err := c.Run(t.Context(), Options{Alone: testing.Short()})
+			r, err := c.Run(t.Context(), Options{NoProposal: testing.Short()})
 			require.NoError(t, err)
 			for _, claim := range r.Case.Claims {
 				require.True(t, claim.Holds, claim.Text)

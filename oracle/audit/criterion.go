@@ -65,13 +65,9 @@ func measureNames() (names []string) {
 	return names
 }
 
-// String returns a name such as "relative-l2".
-func (m Measure) String() string { return measures.String(m) }
-
-// MarshalText returns the name, and an error for an unknown measure.
-func (m Measure) MarshalText() ([]byte, error) { return measures.MarshalText(m) }
-
-// UnmarshalText takes a name in any case.
+// String returns a name such as "relative-l2". UnmarshalText takes it in any case.
+func (m Measure) String() string                   { return measures.String(m) }
+func (m Measure) MarshalText() ([]byte, error)     { return measures.MarshalText(m) }
 func (m *Measure) UnmarshalText(text []byte) error { return measures.UnmarshalText(m, text) }
 
 // Criterion is a condition of a test: that a measure is at most its limit. The zero

@@ -23,7 +23,7 @@ func ExampleRun() {
 	}
 	fmt.Println(r.Summary())
 	fmt.Println(r.Worst().Text)
-	fmt.Println(r.Proposal.Faults[0].Detection, "by", r.Proposal.Faults[0].By[0])
+	fmt.Println(r.Proposal.Faults[0].Outcome, "by", r.Proposal.Faults[0].By[0])
 	// Output:
 	// the test lets 1 of 1 fault pass
 	// C is not written: it holds 0

@@ -30,7 +30,7 @@ func FuzzFault(f *testing.F) {
 		if json.Unmarshal(text, &wrong) != nil {
 			return
 		}
-		r, err := Run[float32](t.Context(), p, Test{Criteria: []Criterion{{Rtol: 1}}}, Options{Faults: []fault.Fault{wrong}, Alone: true, Workers: 1})
+		r, err := Run[float32](t.Context(), p, Test{Criteria: []Criterion{{Rtol: 1}}}, Options{Faults: []fault.Fault{wrong}, NoProposal: true, Workers: 1})
 		if err != nil {
 			if errors.Is(err, fault.ErrNotHere) {
 				t.Error("a fault that the product cannot have is no error")

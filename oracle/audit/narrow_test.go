@@ -29,9 +29,9 @@ func TestNarrow(t *testing.T) {
 	p := fault.Product{A: operand("a", 24, 0.013), B: operand("b", 20, 0.0071)}
 	report, err := Run[float32](t.Context(), p, Test{Criteria: []Criterion{{Rtol: 1e-2, Atol: 1e-1}}}, Options{})
 	require.NoError(t, err)
-	kinds := map[fault.Kind]Detection{}
+	kinds := map[fault.Kind]Outcome{}
 	for _, f := range report.Proposal.Faults {
-		kinds[f.Fault.Kind] = f.Detection
+		kinds[f.Fault.Kind] = f.Outcome
 	}
 	for _, k := range []fault.Kind{"nibbles-swapped", "outer-ignored", "outer-squared", "outer-reciprocal", "scales-as-e8m0", "scales-grid"} {
 		require.Contains(t, kinds, k)

@@ -60,10 +60,10 @@ func (s *Set) Operands() (a, b *tensor.Tensor, bias, old []float32) { return s.a
 
 // Proposed is a fault and which sets catch it.
 type Proposed struct {
-	Fault     fault.Fault `json:"fault"`
-	Text      string      `json:"text"`
-	Detection Detection   `json:"verdict"`
-	By        []string    `json:"by,omitempty"` // names of sets that catch it
+	Fault   fault.Fault `json:"fault"`
+	Text    string      `json:"text"`
+	Outcome Outcome     `json:"verdict"`
+	By      []string    `json:"by,omitempty"` // names of sets that catch it
 }
 
 // propose makes sets of operands and tries all faults with them. The report has those
@@ -99,7 +99,7 @@ func propose[T gemm.Output](ctx context.Context, given *subject[T], p fault.Prod
 			if set.Honest, err = subject.honestKernels(ctx, q, true, o); err != nil {
 				return nil, err
 			}
-			left := slices.DeleteFunc(slices.Clone(faults), func(f fault.Fault) bool { return seen[f] != nil && seen[f].Detection == Caught })
+			left := slices.DeleteFunc(slices.Clone(faults), func(f fault.Fault) bool { return seen[f] != nil && seen[f].Outcome == Caught })
 			if outcomes, err = subject.try(ctx, q, left, o, "proposal"); err != nil {
 				return nil, err
 			}
@@ -122,32 +122,32 @@ func propose[T gemm.Output](ctx context.Context, given *subject[T], p fault.Prod
 }
 
 // count adds what became of a fault.
-func (s *Set) count(seen map[fault.Fault]*Proposed, out *Outcome) {
+func (s *Set) count(seen map[fault.Fault]*Proposed, out *Trial) {
 	f := seen[out.Fault]
 	if f == nil {
-		f = &Proposed{Fault: out.Fault, Text: out.Text, Detection: Unchanged}
+		f = &Proposed{Fault: out.Fault, Text: out.Text, Outcome: Unchanged}
 		seen[out.Fault] = f
 	}
 	switch {
 	case out.Outside > 0:
 		f.By = append(f.By, s.Name)
-		f.Detection = Caught
+		f.Outcome = Caught
 		s.Caught++
 		if out.flat {
 			s.Flat++
 		}
-	case out.Different > 0 && f.Detection == Unchanged:
-		f.Detection = Rounding
+	case out.Different > 0 && f.Outcome == Unchanged:
+		f.Outcome = Rounding
 	}
 }
 
 // count lists faults in their order, those that are caught last.
 func (p *Proposal) count(faults []fault.Fault, seen map[fault.Fault]*Proposed) {
 	p.Faults = make([]Proposed, 0, len(seen))
-	for _, verdict := range []Detection{Rounding, Unchanged, Caught} {
+	for _, verdict := range []Outcome{Rounding, Unchanged, Caught} {
 		n := len(p.Faults)
 		for _, f := range faults {
-			if found := seen[f]; found != nil && found.Detection == verdict {
+			if found := seen[f]; found != nil && found.Outcome == verdict {
 				p.Faults = append(p.Faults, *found)
 				delete(seen, f)
 			}

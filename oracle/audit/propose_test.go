@@ -65,7 +65,7 @@ func testProposal[T gemm.Output](t *testing.T) {
 				changed = changed || math.Float32bits(g) != math.Float32bits(w) && !(g != g && w != w)
 			}
 			if changed {
-				require.Equal(t, Caught, verdict[f].Detection, "%s: %v", s.Name, f)
+				require.Equal(t, Caught, verdict[f].Outcome, "%s: %v", s.Name, f)
 			}
 		}
 	}
@@ -100,8 +100,8 @@ func flatByHand[T gemm.Output](t *testing.T, p fault.Product, atol float64) (n i
 // unseen lists what no set catches.
 func unseen(p *Proposal) (all []string) {
 	for _, f := range p.Faults {
-		if f.Detection != Caught {
-			all = append(all, fmt.Sprint(f.Detection, ": ", f.Text))
+		if f.Outcome != Caught {
+			all = append(all, fmt.Sprint(f.Outcome, ": ", f.Text))
 		}
 	}
 	return all

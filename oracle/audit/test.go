@@ -58,13 +58,9 @@ const (
 var references = enum.Enum[Source]{Type: "Source", What: "reference", Prefix: "audit",
 	Names: []string{"exact", "canonical", "predicted", "dequantized", "itself"}}
 
-// String returns a name such as "dequantized".
-func (s Source) String() string { return references.String(s) }
-
-// MarshalText returns the name, and an error for an unknown source.
-func (s Source) MarshalText() ([]byte, error) { return references.MarshalText(s) }
-
-// UnmarshalText takes a name in any case.
+// String returns a name such as "dequantized". UnmarshalText takes it in any case.
+func (s Source) String() string                   { return references.String(s) }
+func (s Source) MarshalText() ([]byte, error)     { return references.MarshalText(s) }
 func (s *Source) UnmarshalText(text []byte) error { return references.UnmarshalText(s, text) }
 
 // Reference is what a test compares with. The zero Reference is the exact product,

@@ -21,24 +21,17 @@ func (r *Report) WriteJSON(w io.Writer) error {
 
 // Detection is the report in a line.
 func (r *Report) Summary() string {
-	s := fmt.Sprintf("the test lets %d of %s pass", r.Survive, count(len(r.Faults), "fault"))
+	s := fmt.Sprintf("the test lets %d of %s pass", r.Survive, textout.Count(len(r.Faults), "fault"))
 	switch {
 	case r.Survive == 0 && r.Caught == 0:
-		s = fmt.Sprintf("nothing was tested: none of %s makes this C wrong", count(len(r.Faults), "fault"))
+		s = fmt.Sprintf("nothing was tested: none of %s makes this C wrong", textout.Count(len(r.Faults), "fault"))
 	case r.Survive == 0:
 		s = fmt.Sprintf("the test lets no fault pass: it catches all %d, of %d, that make C wrong", r.Caught, len(r.Faults))
 	}
 	if r.FalseFailures > 0 {
-		s += fmt.Sprintf(", and fails %s", count(r.FalseFailures, "correct kernel"))
+		s += fmt.Sprintf(", and fails %s", textout.Count(r.FalseFailures, "correct kernel"))
 	}
 	return s
-}
-
-func count(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }
 
 // Limits of what a text lists.
@@ -88,7 +81,7 @@ func (p *printer) line(format string, args ...any) {
 
 func number(n oracle.Number) string { return short(float64(n)) }
 
-func elements(n, of int) string { return fmt.Sprintf("%d of %s", n, count(of, "element")) }
+func elements(n, of int) string { return fmt.Sprintf("%d of %s", n, textout.Count(of, "element")) }
 
 // worst describes the worst element.
 func (d *Distance) worst() string {
@@ -159,11 +152,11 @@ func (r *Report) writeFaults(b *printer) {
 	b.line("")
 	b.line("%d faults: %d pass the test unseen, %d are caught, %d are within honest rounding, %d change nothing", len(r.Faults),
 		r.Survive, r.Caught, r.Rounding, r.Unchanged)
-	listed := map[Detection]int{}
+	listed := map[Outcome]int{}
 	for i := range r.Faults {
 		o := &r.Faults[i]
 		most, of := b.others, 0
-		switch o.Detection {
+		switch o.Outcome {
 		case Survives:
 			most, of = b.survivors, r.Survive
 		case Rounding:
@@ -173,8 +166,8 @@ func (r *Report) writeFaults(b *printer) {
 				continue
 			}
 		}
-		listed[o.Detection]++
-		switch n := listed[o.Detection]; {
+		listed[o.Outcome]++
+		switch n := listed[o.Outcome]; {
 		case n == most+1:
 			b.line("  and %d more", of-most)
 			continue
@@ -187,10 +180,10 @@ func (r *Report) writeFaults(b *printer) {
 				"these are caught:",
 				"these are within honest rounding, so that this C proves nothing:",
 				"these change nothing:",
-			}[o.Detection])
+			}[o.Outcome])
 		}
 		b.line("  %s", o.Text)
-		if o.Detection == Survives {
+		if o.Outcome == Survives {
 			b.line("      %s beyond the bound, %s; error %s of C", elements(o.Outside, r.M*r.N), o.worst(), number(o.RelativeL2))
 		}
 	}
@@ -221,11 +214,11 @@ func (p *Proposal) write(b *printer) {
 	listed := 0
 	for i := range p.Faults {
 		f := &p.Faults[i]
-		if f.Detection == Caught {
+		if f.Outcome == Caught {
 			break
 		}
 		if listed++; listed <= b.others {
-			b.line("      %s: %s", f.Detection, f.Text)
+			b.line("      %s: %s", f.Outcome, f.Text)
 		}
 	}
 	if listed > b.others {

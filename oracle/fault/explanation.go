@@ -107,10 +107,10 @@ func groups(tried []Kind) string {
 	var names []string
 	for from := 0; from < len(tried); {
 		to := from
-		for to < len(tried) && tried[to].part() == tried[from].part() {
+		for to < len(tried) && tried[to].component() == tried[from].component() {
 			to++
 		}
-		names = append(names, fmt.Sprintf("%d of %s", to-from, tried[from].part()))
+		names = append(names, fmt.Sprintf("%d of %s", to-from, tried[from].component()))
 		from = to
 	}
 	if len(names) == 0 {

@@ -53,13 +53,9 @@ const (
 
 var sides = enum.Enum[Side]{Type: "Side", What: "operand", Prefix: "fault", Names: []string{"", "A", "B", "both"}}
 
-// String returns "A", "B", "both" or, for neither, "".
-func (s Side) String() string { return sides.String(s) }
-
-// MarshalText returns the name, and an error for an unknown side.
-func (s Side) MarshalText() ([]byte, error) { return sides.MarshalText(s) }
-
-// UnmarshalText takes a name in any case.
+// String returns "A", "B", "both" or, for neither, "". UnmarshalText takes these in any case.
+func (s Side) String() string                   { return sides.String(s) }
+func (s Side) MarshalText() ([]byte, error)     { return sides.MarshalText(s) }
 func (s *Side) UnmarshalText(text []byte) error { return sides.UnmarshalText(s, text) }
 
 // Type is a type of sums and results.
@@ -73,13 +69,9 @@ const (
 
 var types = enum.Enum[Type]{Type: "Type", What: "type of sums", Prefix: "fault", Names: []string{"float32", "bfloat16", "float16"}}
 
-// String returns a name such as "bfloat16".
-func (t Type) String() string { return types.String(t) }
-
-// MarshalText returns the name, and an error for an unknown type.
-func (t Type) MarshalText() ([]byte, error) { return types.MarshalText(t) }
-
-// UnmarshalText takes a name in any case.
+// String returns a name such as "bfloat16". UnmarshalText takes it in any case.
+func (t Type) String() string                   { return types.String(t) }
+func (t Type) MarshalText() ([]byte, error)     { return types.MarshalText(t) }
 func (t *Type) UnmarshalText(text []byte) error { return types.UnmarshalText(t, text) }
 
 // String returns what the kernel does, as a clause: "the scales of A are ignored".

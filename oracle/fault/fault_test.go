@@ -42,7 +42,7 @@ func TestTable(t *testing.T) {
 		row, err := table.Row(k)
 		require.NoError(t, err)
 		require.True(t, row.text != "" || row.say != nil, "%v", k)
-		require.True(t, k == None || row.apply != nil && row.part != "", "%v", k)
+		require.True(t, k == None || row.apply != nil && row.component != "", "%v", k)
 		parsed, err := table.Parse(strings.ToUpper(k.String()))
 		require.NoError(t, err)
 		require.Equal(t, k, parsed)

@@ -19,20 +19,17 @@ const (
 	edgeGarbage    Kind = "edge-garbage"
 )
 
-// part returns what of a kernel has the fault.
-func (k Kind) part() part {
+// component returns what of a kernel has the fault.
+func (k Kind) component() component {
 	row, err := table.Row(k)
 	if err != nil {
 		return ""
 	}
-	return row.part
+	return row.component
 }
 
 // String returns the kind's name, such as "scales-reciprocal"; that of None is "none".
-func (k Kind) String() string { return table.String(k) }
-
-// MarshalText returns the name, and an error for an unknown kind.
-func (k Kind) MarshalText() ([]byte, error) { return table.MarshalText(k) }
-
-// UnmarshalText takes a name in any case.
+// UnmarshalText takes names in any case.
+func (k Kind) String() string                   { return table.String(k) }
+func (k Kind) MarshalText() ([]byte, error)     { return table.MarshalText(k) }
 func (k *Kind) UnmarshalText(text []byte) error { return table.UnmarshalText(k, text) }

@@ -58,13 +58,9 @@ func layoutNames() (names []string) {
 	return names
 }
 
-// String returns a name such as "128x4".
-func (l GridLayout) String() string { return layouts.String(l) }
-
-// MarshalText returns the name, and an error for an unknown layout.
-func (l GridLayout) MarshalText() ([]byte, error) { return layouts.MarshalText(l) }
-
-// UnmarshalText takes a name in any case.
+// String returns a name such as "128x4". UnmarshalText takes it in any case.
+func (l GridLayout) String() string                   { return layouts.String(l) }
+func (l GridLayout) MarshalText() ([]byte, error)     { return layouts.MarshalText(l) }
 func (l *GridLayout) UnmarshalText(text []byte) error { return layouts.UnmarshalText(l, text) }
 
 // in says how people write a layout.

@@ -12,7 +12,7 @@ import (
 // writing returns 0 for a fault of what is written to C that holds in a part of it, as
 // such faults do more often than others, and otherwise 1.
 func (c *candidate) writing() int {
-	if c.Contradicted > 0 && c.part == written {
+	if c.Contradicted > 0 && c.component == written {
 		return 0
 	}
 	return 1
@@ -41,7 +41,7 @@ func (c *candidate) rank() int {
 // scatters reports whether a kernel would have the fault in elements here and there: not
 // if it reads or computes another thing, but if it does or leaves out something more.
 func (c *candidate) scatters() bool {
-	return (c.part == sumOverK || c.part == written) && !c.change.fitted && c.change.rounded == Float32
+	return (c.component == sumOverK || c.component == written) && !c.change.fitted && c.change.rounded == Float32
 }
 
 // report makes a finding of the best candidate and of those that cannot be told from it,

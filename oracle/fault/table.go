@@ -13,10 +13,10 @@ import (
 // entry is a kind of fault, a row of the table: how it is put in words, with which
 // parameters a product may have it, and what it changes.
 type entry struct {
-	name string
-	part part
-	text string               // as [Fault.fill] takes it
-	say  func(f Fault) string // in place of text
+	name      string
+	component component
+	text      string               // as [Fault.fill] takes it
+	say       func(f Fault) string // in place of text
 
 	// The fault is tried with each side, and each of these numbers, types and factors where
 	// there are some. For faults of C a side is rows (A) or columns (B). A fault whose row has
@@ -32,15 +32,15 @@ type entry struct {
 	apply func(f Fault, p *problem, c *change) error
 }
 
-// part is what of a kernel has a fault.
-type part string
+// component is what of a kernel has a fault.
+type component string
 
 const (
-	sumOverK   part = "the sum over K"
-	ofScales   part = "scales"
-	ofCodes    part = "codes"
-	arithmetic part = "arithmetic"
-	written    part = "what is written to C"
+	sumOverK   component = "the sum over K"
+	ofScales   component = "scales"
+	ofCodes    component = "codes"
+	arithmetic component = "arithmetic"
+	written    component = "what is written to C"
 )
 
 var (
@@ -55,8 +55,8 @@ var table *explain.Table[Kind, entry]
 func init() {
 	rows := []entry{{name: "none", text: "nothing is wrong", list: none}}
 	for _, section := range []struct {
-		part part
-		rows []entry
+		component component
+		rows      []entry
 	}{
 		{sumOverK, []entry{
 			{name: "k-lost", text: "products {K} of K are left out", list: listRanges, apply: applyLost},
@@ -148,7 +148,7 @@ func init() {
 		}},
 	} {
 		for _, row := range section.rows {
-			row.part = section.part
+			row.component = section.component
 			rows = append(rows, row)
 		}
 	}
@@ -203,7 +203,7 @@ func (e *entry) faults(p *problem, few bool) []Fault {
 		all = explain.With(all, e.types, func(f *Fault, t Type) { f.Type = t })
 		all = explain.With(all, e.factors, func(f *Fault, factor float64) { f.Factor = factor })
 		all = slices.DeleteFunc(all, func(f Fault) bool {
-			return e.part == written && max(f.By, -f.By) >= p.extent(f.Of) || e.fits != nil && !e.fits(f, p)
+			return e.component == written && max(f.By, -f.By) >= p.extent(f.Of) || e.fits != nil && !e.fits(f, p)
 		})
 	}
 	for i := range all {
@@ -219,7 +219,7 @@ const mostBy = 1 << 20
 // cannot have in any product.
 func (e *entry) check(f Fault) error {
 	switch one := f.Of == A || f.Of == B; {
-	case e.of != nil && e.part == written && !one:
+	case e.of != nil && e.component == written && !one:
 		return notHere("%v of operand %q: want A or B", f.Kind, f.Of)
 	case e.of != nil && !one && f.Of != Both:
 		return notHere("%v of operand %q: want A, B or both", f.Kind, f.Of)

@@ -16,11 +16,11 @@ import (
 type candidate struct {
 	Fault
 	explain.Tally
-	part     part // of the kernel
-	number   int  // in the list of those that compete
-	change   *change
-	guesses  []guess
-	outcomes []explain.Outcome
+	component component // of the kernel
+	number    int       // in the list of those that compete
+	change    *change
+	guesses   []guess
+	outcomes  []explain.Outcome
 
 	// Wrong elements of which a scale was taken for something are not explained unless
 	// nearly all of them are, and others too: then it is what the kernel reads.
@@ -38,7 +38,7 @@ func (x *explainer[T]) candidate(ctx context.Context, f Fault) (*candidate, erro
 	if err != nil {
 		return nil, nil
 	}
-	return &candidate{Fault: f, part: f.Kind.part(), change: h}, nil
+	return &candidate{Fault: f, component: f.Kind.component(), change: h}, nil
 }
 
 // count takes in a guess of the next element and how it fits.

@@ -12,10 +12,10 @@ import (
 	"github.com/octavo-fp8/octavo/oracle"
 )
 
-// Claim is what is known of a flash kernel, as far as bounds of its error depend on it:
-// that of a [Kernel] is [Kernel.Claim]. The zero Claim is P in float32, sums rounded once,
+// Numerics is what is known of a flash kernel, as far as bounds of its error depend on it:
+// that of a [Kernel] is [Kernel.Numerics]. The zero Numerics is P in float32, sums rounded once,
 // tiles of 16 keys or more, exponentials of two units in the last place.
-type Claim struct {
+type Numerics struct {
 	// P is the format that weights are cast to before they multiply V. Offset and PScale
 	// lift them before that: weights are at most 2^Offset·PScale.
 	P      Cast    `json:"p"`
@@ -38,10 +38,10 @@ type Claim struct {
 	Base2 bool `json:"base2,omitempty"` // LSE is in base 2
 }
 
-// Claim returns what bounds depend on. That of a kernel that [Kernel.Check] refuses is one
-// that [Claim.Check] refuses, where they depend on what is wrong.
-func (k Kernel) Claim() Claim {
-	return Claim{
+// Numerics returns what bounds depend on. That of a kernel that [Kernel.Check] refuses is one
+// that [Numerics.Check] refuses, where they depend on what is wrong.
+func (k Kernel) Numerics() Numerics {
+	return Numerics{
 		P: k.P, Offset: float64(k.Offset), PScale: float64(k.pScale()), Threshold: float64(k.Threshold),
 		Tile: k.Tile, Splits: k.Splits, Scores: k.Scores.Product, Values: k.Values,
 		Exp2: k.Exp2.relative(), Out: k.Out, Base2: k.Base2,
@@ -61,8 +61,8 @@ func (e Exponential) relative() float64 {
 // mostParts is more than the keys of any kernel's tile and more splits than any makes.
 const mostParts = 1 << 16
 
-// Check returns an [ErrKernel] unless the claim's fields are in range and go together.
-func (c Claim) Check() error {
+// Check returns an [ErrKernel] unless the fields are in range and go together.
+func (c Numerics) Check() error {
 	if err := c.checkEnums(); err != nil {
 		return err
 	}
@@ -72,7 +72,7 @@ func (c Claim) Check() error {
 	return nil
 }
 
-func (c Claim) check() error {
+func (c Numerics) check() error {
 	bad := func(format string, args ...any) error {
 		return sentinel.Errorf(ErrKernel, format, args...)
 	}
@@ -144,8 +144,8 @@ type Limits struct {
 //
 // A bound is 0 where the exact result is not finite or no key is seen, and +Inf where
 // nothing can be said. It is rounded up. Errors are those of [attention.Problem.Check], of
-// [Claim.Check], [ErrRows] and that of the context.
-func Bound(ctx context.Context, p *attention.Problem, c Claim, o Options) (*Limits, error) {
+// [Numerics.Check], [ErrRows] and that of the context.
+func Bound(ctx context.Context, p *attention.Problem, c Numerics, o Options) (*Limits, error) {
 	if err := p.Check(); err != nil {
 		return nil, err
 	}
@@ -177,7 +177,7 @@ func Bound(ctx context.Context, p *attention.Problem, c Claim, o Options) (*Limi
 
 // derivation is what the bounds of all rows have in common.
 type derivation struct {
-	Claim
+	Numerics
 	unit, least float64 // errors of a cast: relative, and absolute in units of the top weight
 	lost        float64 // the share of a weight that saturation may take
 	exp, alpha  float64 // relative errors of exponentials
@@ -201,8 +201,8 @@ func gamma(n int) float64 {
 	return nu / (1 - nu)
 }
 
-func newDerivation(c Claim, s attention.Sizes) *derivation {
-	d := &derivation{Claim: c, exp: c.Exp2, least: 0x1p-125} // weights below are flushed
+func newDerivation(c Numerics, s attention.Sizes) *derivation {
+	d := &derivation{Numerics: c, exp: c.Exp2, least: 0x1p-125} // weights below are flushed
 	if d.exp == 0 {
 		d.exp = 0x1p-22
 	}

@@ -58,7 +58,7 @@ func TestBoundHoldsForVectors(t *testing.T) {
 		lse := elements[float64](t, file, c.name+".exact.lse")
 		for _, v := range c.Variants {
 			k := variants[string(v)].kernel(c.P)
-			l, err := Bound(context.Background(), p, k.Claim(), Options{})
+			l, err := Bound(context.Background(), p, k.Numerics(), Options{})
 			require.NoError(t, err)
 			name := c.flash() + "." + string(v)
 			requireInside(t, elements[float32](t, file, name+".out"),
@@ -146,7 +146,7 @@ func TestBoundHoldsForModels(t *testing.T) {
 		for name, k := range honest {
 			got, err := Predict(context.Background(), p, k, Options{})
 			require.NoError(t, err, name)
-			l, err := Bound(context.Background(), p, k.Claim(), Options{})
+			l, err := Bound(context.Background(), p, k.Numerics(), Options{})
 			require.NoError(t, err)
 			worst, _, _ := inside(got.Out, want.Out, l.Out)
 			require.LessOrEqual(t, worst, 1.0, name)
@@ -160,7 +160,7 @@ func TestBoundHoldsForModels(t *testing.T) {
 func TestBoundChecksTheClaim(t *testing.T) {
 	p := smallProblem(rand.New(rand.NewPCG(1, 1)))
 	nan, inf := math.NaN(), math.Inf(1)
-	for want, c := range map[string]Claim{
+	for want, c := range map[string]Numerics{
 		"tile -1":                      {Tile: -1},
 		"tile 9223372036854775807":     {Tile: math.MaxInt},
 		"splits -1":                    {Splits: -1},
@@ -196,10 +196,10 @@ func TestBoundChecksTheClaim(t *testing.T) {
 		k := Kernel{Exp2: Exponential{Degree: degree}}
 		require.ErrorIs(t, k.Check(), ErrKernel)
 		require.ErrorContains(t, k.Check(), "polynomial")
-		require.ErrorIs(t, k.Claim().Check(), ErrKernel)
+		require.ErrorIs(t, k.Numerics().Check(), ErrKernel)
 	}
 	for _, k := range append(Kernels(), Kernel{}) {
-		require.NoError(t, k.Claim().Check(), k.Name)
+		require.NoError(t, k.Numerics().Check(), k.Name)
 	}
 }
 
@@ -210,7 +210,7 @@ func TestBoundOfAnyTile(t *testing.T) {
 		p := smallProblem(r)
 		for _, values := range []Product{{}, {Order: Contract},
 			{Order: Instruction, Model: oracle.HopperWGMMA(), Carry: true}} {
-			c := Claim{Values: values, P: E4M3, Splits: 1 + r.IntN(3)}
+			c := Numerics{Values: values, P: E4M3, Splits: 1 + r.IntN(3)}
 			any, err := Bound(t.Context(), p, c, Options{})
 			require.NoError(t, err)
 			for c.Tile = 16; c.Tile < 200; c.Tile += 1 + r.IntN(30) {

@@ -22,21 +22,21 @@ type CheckOptions struct {
 	Workers       int
 }
 
-// KernelReport is the verdict on a kernel.
-type KernelReport struct {
-	Cases []CaseReport `json:"cases"`
+// KernelResult is the verdict on a kernel.
+type KernelResult struct {
+	Cases []CaseResult `json:"cases"`
 	// Faults are those that explain results, and that of most cases first. They are the same
 	// in all cases in which the kernel is wrong if it has one fault.
 	Faults []Fault `json:"faults,omitempty"`
 }
 
-// CaseReport is what came of one problem.
-type CaseReport struct {
+// CaseResult is what came of one problem.
+type CaseResult struct {
 	Name  string `json:"name"`
 	Shows string `json:"shows"` // what faults it shows
 	// Unsupported: the kernel does not compute such a problem. Nothing else is known then.
 	Unsupported bool         `json:"unsupported,omitempty"`
-	Report      Report       `json:"report"`
+	Comparison  Comparison   `json:"report"`
 	Explanation *Explanation `json:"explanation,omitempty"` // nil where nothing is wrong
 	// Relations are what should hold between this result and those of other problems that
 	// have the same answer, and does not.
@@ -44,14 +44,14 @@ type CaseReport struct {
 }
 
 // OK reports whether nothing is wrong with the result.
-func (c *CaseReport) OK() bool {
-	return c.Unsupported || c.Report.OK() && len(c.Relations) == 0 &&
+func (c *CaseResult) OK() bool {
+	return c.Unsupported || c.Comparison.OK() && len(c.Relations) == 0 &&
 		(c.Explanation == nil || len(c.Explanation.Findings) == 0)
 }
 
 // OK reports whether nothing is wrong.
-func (a *KernelReport) OK() bool {
-	return !slices.ContainsFunc(a.Cases, func(c CaseReport) bool { return !c.OK() })
+func (a *KernelResult) OK() bool {
+	return !slices.ContainsFunc(a.Cases, func(c CaseResult) bool { return !c.OK() })
 }
 
 // CheckKernel gives the verdict on a kernel that is claimed to be k: it computes problems that
@@ -65,11 +65,11 @@ func (a *KernelReport) OK() bool {
 //
 // Errors are those of [Kernel.Check] and [Predict] of k, those of run that are not
 // [errors.ErrUnsupported], a result of another size, and that of ctx.
-func CheckKernel(ctx context.Context, run Run, k Kernel, o CheckOptions) (*KernelReport, error) {
+func CheckKernel(ctx context.Context, run Run, k Kernel, o CheckOptions) (*KernelResult, error) {
 	if err := k.Check(); err != nil {
 		return nil, err
 	}
-	a := &KernelReport{}
+	a := &KernelResult{}
 	dim, valueDim, tile := 64, 64, 64
 	if o.Dim > 0 {
 		dim = o.Dim
@@ -94,8 +94,8 @@ func CheckKernel(ctx context.Context, run Run, k Kernel, o CheckOptions) (*Kerne
 }
 
 func checkCase(ctx context.Context, run Run, p *attention.Problem, k Kernel,
-	workers int) (*CaseReport, error) {
-	r := &CaseReport{}
+	workers int) (*CaseResult, error) {
+	r := &CaseResult{}
 	got, err := run(ctx, p)
 	if errors.Is(err, errors.ErrUnsupported) {
 		r.Unsupported = true
@@ -114,16 +114,16 @@ func checkCase(ctx context.Context, run Run, p *attention.Problem, k Kernel,
 		return nil, err
 	}
 	want.LSE = inBase(want.LSE, k.Base2)
-	limits, err := Bound(ctx, p, k.Claim(), o)
+	limits, err := Bound(ctx, p, k.Numerics(), o)
 	if err != nil {
 		return nil, err
 	}
-	r.Report = Compare(got, want, limits, s)
+	r.Comparison = Compare(got, want, limits, s)
 	e, err := Explain(ctx, p, got, k, o)
 	if err != nil {
 		return nil, err
 	}
-	if !r.Report.OK() || len(e.Findings) > 0 {
+	if !r.Comparison.OK() || len(e.Findings) > 0 {
 		r.Explanation = e
 	}
 	r.Relations, err = relations(ctx, run, p, got, limits, k.Base2)
@@ -195,7 +195,7 @@ func related(a, b Got, l *Limits, more float64) bool {
 }
 
 // name gathers the faults that were found.
-func (a *KernelReport) name() {
+func (a *KernelResult) name() {
 	counts := map[Fault]int{}
 	for i := range a.Cases {
 		if e := a.Cases[i].Explanation; e != nil {
@@ -214,7 +214,7 @@ func (a *KernelReport) name() {
 
 // String returns the verdict in words, a few lines for each case in which something is
 // wrong.
-func (a *KernelReport) String() string {
+func (a *KernelResult) String() string {
 	var b strings.Builder
 	if a.OK() {
 		fmt.Fprintf(&b, "nothing is wrong in %d problems\n", len(a.Cases))
@@ -229,7 +229,7 @@ func (a *KernelReport) String() string {
 		case c.Unsupported:
 			fmt.Fprintf(&b, "%s: not supported\n", c.Name)
 		case !c.OK():
-			fmt.Fprintf(&b, "%s: %s", c.Name, &c.Report)
+			fmt.Fprintf(&b, "%s: %s", c.Name, &c.Comparison)
 			if c.Explanation != nil {
 				fmt.Fprintln(&b, c.Explanation)
 			}

@@ -16,9 +16,9 @@ type Got struct {
 	LSE []float32 // [Heads, Queries]; nil where the kernel does not return it
 }
 
-// Report is what [Compare] found. An element is outside if it is farther from the wanted
+// Comparison is what [Compare] found. An element is outside if it is farther from the wanted
 // one than its bound; two NaN agree whatever their bits, and so do equal infinities.
-type Report struct {
+type Comparison struct {
 	Elements int `json:"elements"`
 	Outside  int `json:"outside"` // elements of Out
 	// Unbounded are the elements of Out and LSE that differ and have a bound of +Inf, which
@@ -30,12 +30,12 @@ type Report struct {
 	Rows int `json:"rows"` // those with an element outside, in Out or LSE
 	// Worst is the largest error in units of the bound, and +Inf where one side only is
 	// finite or the bound is 0. Nil where all errors are 0.
-	Worst *Worst `json:"worst,omitempty"`
+	Worst *ElementError `json:"worst,omitempty"`
 
 	// LSEOutside are rows whose log-sum-exp is outside; WorstLSE and MaxLSE the largest
 	// errors, in units of the bound and absolute, infinities that agree aside.
 	LSEOutside int           `json:"lseOutside"`
-	WorstLSE   *Worst        `json:"worstLSE,omitempty"`
+	WorstLSE   *ElementError `json:"worstLSE,omitempty"`
 	MaxLSE     oracle.Number `json:"maxLSE"`
 
 	RelL2  oracle.Number `json:"relL2"`  // |got-want|/|want|, of all of Out
@@ -43,11 +43,11 @@ type Report struct {
 
 	NonFinite int `json:"nonFinite"` // elements of Out that are finite on one side only
 
-	Heads []HeadReport `json:"heads"`
+	Heads []HeadComparison `json:"heads"`
 }
 
-// HeadReport is a query head's part of a [Report].
-type HeadReport struct {
+// HeadComparison is a query head's part of a [Comparison].
+type HeadComparison struct {
 	Outside    int           `json:"outside"`
 	LSEOutside int           `json:"lseOutside"`
 	Rows       []int         `json:"rows,omitempty"` // queries with something outside
@@ -57,8 +57,8 @@ type HeadReport struct {
 	Worst      oracle.Number `json:"worst"` // in units of the bound
 }
 
-// Worst is an element and its error. Column is -1 for a log-sum-exp.
-type Worst struct {
+// ElementError is an element and its error. Column is -1 for a log-sum-exp.
+type ElementError struct {
 	Head   int           `json:"head"`
 	Query  int           `json:"query"`
 	Column int           `json:"column"`
@@ -69,20 +69,20 @@ type Worst struct {
 }
 
 // OK reports whether nothing is outside; of what has no bound, see Unbounded, that says nothing.
-func (r *Report) OK() bool { return r.Outside == 0 && r.LSEOutside == 0 }
+func (r *Comparison) OK() bool { return r.Outside == 0 && r.LSEOutside == 0 }
 
 // Compare compares a kernel's result with exact attention, that of [Exact] for all rows,
 // under the bounds of [Bound]. It panics if they are not of one size.
-func Compare(got Got, want *Result[float64], l *Limits, s attention.Sizes) Report {
+func Compare(got Got, want *Result[float64], l *Limits, s attention.Sizes) Comparison {
 	n := s.Heads * s.Queries
 	if len(got.Out) != n*s.ValueDim || len(want.Out) != len(got.Out) || len(l.Out) != len(got.Out) ||
 		len(want.LSE) != n || len(l.LSE) != n || got.LSE != nil && len(got.LSE) != n {
 		panic("flash: result, answer and bounds are not of one problem")
 	}
-	r := Report{Elements: len(got.Out)}
+	r := Comparison{Elements: len(got.Out)}
 	var all norms
 	for h := range s.Heads {
-		var head HeadReport
+		var head HeadComparison
 		var sums norms
 		for i := range s.Queries {
 			at := h*s.Queries + i
@@ -94,7 +94,7 @@ func Compare(got Got, want *Result[float64], l *Limits, s attention.Sizes) Repor
 				if finite(g) != finite(w) {
 					r.NonFinite++
 				}
-				place := Worst{Head: h, Query: i, Column: c}
+				place := ElementError{Head: h, Query: i, Column: c}
 				if place.weigh(g, w, l.Out[e]) {
 					outside++
 				}
@@ -107,7 +107,7 @@ func Compare(got Got, want *Result[float64], l *Limits, s attention.Sizes) Repor
 			}
 			r.Outside += outside
 			head.Outside += outside
-			if got.LSE != nil && r.logSum(&head, Worst{Head: h, Query: i, Column: -1}, float64(got.LSE[at]),
+			if got.LSE != nil && r.logSum(&head, ElementError{Head: h, Query: i, Column: -1}, float64(got.LSE[at]),
 				want.LSE[at], l.LSE[at]) || outside > 0 {
 				head.Rows = append(head.Rows, i)
 			}
@@ -124,7 +124,7 @@ func Compare(got Got, want *Result[float64], l *Limits, s attention.Sizes) Repor
 }
 
 // logSum takes a row's log-sum-exp in, and reports whether it is outside.
-func (r *Report) logSum(head *HeadReport, place Worst, got, want, bound float64) bool {
+func (r *Comparison) logSum(head *HeadComparison, place ElementError, got, want, bound float64) bool {
 	outside := place.weigh(got, want, bound)
 	if outside {
 		head.LSEOutside++
@@ -141,14 +141,14 @@ func (r *Report) logSum(head *HeadReport, place Worst, got, want, bound float64)
 }
 
 // unbounded counts an element that differs and has no bound.
-func (r *Report) unbounded(got, want, bound float64) {
+func (r *Comparison) unbounded(got, want, bound float64) {
 	if got != want && (got == got || want == want) && math.IsInf(bound, 1) {
 		r.Unbounded++
 	}
 }
 
 // weigh fills in an element and its error, and reports whether it is outside.
-func (w *Worst) weigh(got, want, bound float64) bool {
+func (w *ElementError) weigh(got, want, bound float64) bool {
 	w.Got, w.Want, w.Bound = oracle.Number(got), oracle.Number(want), oracle.Number(bound)
 	off := math.Abs(got - want)
 	switch {
@@ -163,7 +163,7 @@ func (w *Worst) weigh(got, want, bound float64) bool {
 }
 
 // worse returns the one of the larger error, the first of two equal.
-func worse(old *Worst, w Worst) *Worst {
+func worse(old *ElementError, w ElementError) *ElementError {
 	if !(w.Ratio > 0) || old != nil && !(w.Ratio > old.Ratio) {
 		return old
 	}
@@ -200,8 +200,8 @@ func (n *norms) cosine() oracle.Number {
 	return oracle.Number(n.both / math.Sqrt(float64(n.got*n.want)))
 }
 
-// String returns the report in a few lines.
-func (r *Report) String() string {
+// String returns the comparison in a few lines.
+func (r *Comparison) String() string {
 	var b strings.Builder
 	switch {
 	case r.OK() && r.Unbounded > 0:
@@ -217,7 +217,7 @@ func (r *Report) String() string {
 	if r.NonFinite > 0 {
 		fmt.Fprintf(&b, "%d elements are finite on one side only\n", r.NonFinite)
 	}
-	for _, w := range []*Worst{r.Worst, r.WorstLSE} {
+	for _, w := range []*ElementError{r.Worst, r.WorstLSE} {
 		if w != nil {
 			fmt.Fprintln(&b, w)
 		}
@@ -236,7 +236,7 @@ func (r *Report) String() string {
 
 // String returns a line such as "worst: head 0, query 3, column 5: 1.5 for 1.25, 2.1 times
 // the bound 0.119".
-func (w *Worst) String() string {
+func (w *ElementError) String() string {
 	place := fmt.Sprintf("worst: head %d, query %d, column %d", w.Head, w.Query, w.Column)
 	if w.Column < 0 {
 		place = fmt.Sprintf("worst log-sum-exp: head %d, query %d", w.Head, w.Query)

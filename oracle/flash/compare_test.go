@@ -27,7 +27,7 @@ func TestCompare(t *testing.T) {
 		LSE: []float32{1, float32(-inf), 2.5, 3}}
 	r = Compare(got, want, l, s)
 	require.Equal(t, []int{8, 1, 1, 1}, []int{r.Elements, r.Outside, r.LSEOutside, r.Rows})
-	require.Equal(t, Worst{Head: 1, Query: 0, Column: 0, Got: 3.75, Want: 3, Bound: .5, Ratio: 1.5},
+	require.Equal(t, ElementError{Head: 1, Query: 0, Column: 0, Got: 3.75, Want: 3, Bound: .5, Ratio: 1.5},
 		*r.Worst)
 	require.Equal(t, -1, r.WorstLSE.Column)
 	require.InDelta(t, 5, float64(r.WorstLSE.Ratio), 1e-9)

@@ -1,6 +1,10 @@
 package flash
 
-import "math"
+import (
+	"math"
+
+	"github.com/octavo-fp8/octavo/internal/number"
+)
 
 // exactOut computes the output of the row that has begun.
 func exactOut[T Output](w *exactRow, out []T) {
@@ -115,7 +119,7 @@ func (w *exactRow) addWidely() {
 		for d, v := range values {
 			x := float64(float64(v) * scale)
 			p, e := twoProduct(weight.hi, x)
-			sum, f := twoSum(num[d], p)
+			sum, f := number.TwoSum(num[d], p)
 			num[d] = sum
 			rest[d] += f + math.FMA(weight.lo, x, e)
 			abs[d] += math.Abs(p)

@@ -1,6 +1,10 @@
 package flash
 
-import "math"
+import (
+	"math"
+
+	"github.com/octavo-fp8/octavo/internal/number"
+)
 
 // negligible is how far below the largest score a key's weight is below 2^-1000, which
 // counts as an error.
@@ -137,7 +141,7 @@ func (x *exactly) dot(a, b []float32) twofold {
 	var sum, rest float64
 	for i, v := range a {
 		var e float64
-		sum, e = twoSum(sum, float64(v)*float64(b[i]))
+		sum, e = number.TwoSum(sum, float64(v)*float64(b[i]))
 		rest += e
 	}
 	return fastTwoSum(sum, rest)

@@ -224,7 +224,7 @@ func (x *explainer) outside(ctx context.Context) (n int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	l, err := Bound(ctx, x.p, x.k.Claim(), x.o)
+	l, err := Bound(ctx, x.p, x.k.Numerics(), x.o)
 	if err != nil {
 		return 0, err
 	}

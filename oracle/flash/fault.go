@@ -40,13 +40,10 @@ const (
 var sides = enum.Enum[Side]{Type: "Side", What: "operand", Err: ErrNotHere, Prefix: "flash",
 	Names: []string{"", "Q", "K", "V", "K and V"}}
 
-// String returns a name such as "K and V".
-func (s Side) String() string { return sides.String(s) }
-
-// MarshalText returns the name, and an [ErrNotHere] for an unknown side.
-func (s Side) MarshalText() ([]byte, error) { return sides.MarshalText(s) }
-
-// UnmarshalText takes a name in any case. Another is an [ErrNotHere].
+// String returns a name such as "K and V". UnmarshalText takes it in any case.
+// An unknown side is an [ErrNotHere].
+func (s Side) String() string                   { return sides.String(s) }
+func (s Side) MarshalText() ([]byte, error)     { return sides.MarshalText(s) }
 func (s *Side) UnmarshalText(text []byte) error { return sides.UnmarshalText(s, text) }
 
 // Kind is a kind of fault: the name of a row of the table, such as "rescale-dropped".
@@ -60,12 +57,9 @@ const None Kind = ""
 func Kinds() []Kind { return table.Kinds() }
 
 // String returns a name such as "rescale-dropped"; that of None is "none".
-func (k Kind) String() string { return table.String(k) }
-
-// MarshalText returns the name, and an [ErrNotHere] for an unknown kind.
-func (k Kind) MarshalText() ([]byte, error) { return table.MarshalText(k) }
-
-// UnmarshalText takes a name in any case. Another is an [ErrNotHere].
+// UnmarshalText takes names in any case. An unknown kind is an [ErrNotHere].
+func (k Kind) String() string                   { return table.String(k) }
+func (k Kind) MarshalText() ([]byte, error)     { return table.MarshalText(k) }
 func (k *Kind) UnmarshalText(text []byte) error { return table.UnmarshalText(k, text) }
 
 // Seen returns the public issues in which the fault was seen, as owner/name#number.

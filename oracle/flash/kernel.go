@@ -221,7 +221,7 @@ func (k Kernel) Check() error {
 	case k.Scores.Scaling == InProduct && k.Scores.Product.Order != Contract:
 		return bad("scales are in the product only with the order of package gemm")
 	}
-	if err := k.Claim().check(); err != nil {
+	if err := k.Numerics().check(); err != nil {
 		return bad("%w", err)
 	}
 	return nil

@@ -28,7 +28,7 @@ func (m *model) near(ctx context.Context, o Options, anyCast bool) (*vicinity, e
 	n, dv := len(rows), m.s.ValueDim
 	v := &vicinity{Prediction: Prediction{Out: make([]float32, n*dv), LSE: make([]float32, n)},
 		out: make([]float64, n*dv), lse: make([]float64, n)}
-	d := newDerivation(m.Claim(), m.s)
+	d := newDerivation(m.Numerics(), m.s)
 	heads := newHeads(m.p, m.Scores.Product.modeled(), m.Values.modeled())
 	count := meter.New(ctx, o.Progress, "predict", int64(n))
 	err = byHead(rows, m.s, func(kv, from, to int) error {

@@ -24,7 +24,7 @@ func TestOutputsThatAreRounded(t *testing.T) {
 	} {
 		k := plain
 		k.Out = cast
-		require.Equal(t, cast, k.Claim().Out)
+		require.Equal(t, cast, k.Numerics().Out)
 		for _, c := range kernelCases[:5] {
 			p := c.shape.problem(16, 32, 16, 1)
 			whole, err := Predict(ctx, p, plain, Options{})
@@ -43,7 +43,7 @@ func TestOutputsThatAreRounded(t *testing.T) {
 
 			want, err := Exact[float64](ctx, p, Options{})
 			require.NoError(t, err)
-			limits, err := Bound(ctx, p, k.Claim(), Options{})
+			limits, err := Bound(ctx, p, k.Numerics(), Options{})
 			require.NoError(t, err)
 			r := Compare(Got{Out: got.Out, LSE: got.LSE}, want, limits, p.Sizes())
 			require.True(t, r.OK(), "%s: %s", c.name, &r)

@@ -3,6 +3,8 @@ package flash
 import (
 	"math"
 	"math/big"
+
+	"github.com/octavo-fp8/octavo/internal/number"
 )
 
 var nan32 = math.Float32frombits(0x7FC00000)
@@ -56,13 +58,13 @@ func addUp(terms []float64) (sum, rest float64, exact bool) {
 	exact = true
 	for _, t := range terms {
 		var e, lost float64
-		sum, e = twoSum(sum, t)
-		rest, lost = twoSum(rest, e)
+		sum, e = number.TwoSum(sum, t)
+		rest, lost = number.TwoSum(rest, e)
 		if lost != 0 {
 			exact = false
 		}
 	}
-	sum, rest = twoSum(sum, rest)
+	sum, rest = number.TwoSum(sum, rest)
 	return sum, rest, exact
 }
 
@@ -77,13 +79,6 @@ func roundBig(terms []float64, c float32) float32 {
 	}
 	r, _ := sum.Float32()
 	return r
-}
-
-// twoSum returns a+b rounded, and what that lost (Knuth).
-func twoSum(a, b float64) (sum, rest float64) {
-	sum = a + b
-	t := sum - a
-	return sum, (a - (sum - t)) + (b - t)
 }
 
 // twoProduct returns a·b rounded, and what that lost. It is exact unless the second is

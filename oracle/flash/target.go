@@ -5,6 +5,7 @@ import (
 	"math/big"
 
 	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/internal/number"
 )
 
 // Output is the types to which [Exact] rounds.
@@ -136,7 +137,7 @@ func around[T Output](x twofold, err float64) (low, high T, sure bool) {
 	if x == (twofold{}) && err == 0 {
 		return low, high, true
 	}
-	low = roundTo[T](twoSum(x.hi, x.lo-err))
-	high = roundTo[T](twoSum(x.hi, x.lo+err))
+	low = roundTo[T](number.TwoSum(x.hi, x.lo-err))
+	high = roundTo[T](number.TwoSum(x.hi, x.lo+err))
 	return low, high, keyOf(low) == keyOf(high)
 }

@@ -3,6 +3,8 @@ package flash
 import (
 	"math"
 	"math/big"
+
+	"github.com/octavo-fp8/octavo/internal/number"
 )
 
 // twofold is the sum of two float64, the second at most half a unit in the last place of
@@ -17,14 +19,14 @@ func fastTwoSum(a, b float64) twofold {
 }
 
 func (x twofold) plus(y twofold) twofold {
-	s, e := twoSum(x.hi, y.hi)
-	t, f := twoSum(x.lo, y.lo)
+	s, e := number.TwoSum(x.hi, y.hi)
+	t, f := number.TwoSum(x.lo, y.lo)
 	v := fastTwoSum(s, e+t)
 	return fastTwoSum(v.hi, f+v.lo)
 }
 
 func (x twofold) plusFloat(y float64) twofold {
-	s, e := twoSum(x.hi, y)
+	s, e := number.TwoSum(x.hi, y)
 	return fastTwoSum(s, x.lo+e)
 }
 

@@ -34,13 +34,9 @@ const (
 
 var wants = enum.Enum[Want]{Type: "Want", What: "kind of claim", Prefix: "judge", Names: []string{"exact", "canonical", "predicted"}}
 
-// String returns a name such as "canonical".
-func (w Want) String() string { return wants.String(w) }
-
-// MarshalText returns the name, and an error for an unknown kind.
-func (w Want) MarshalText() ([]byte, error) { return wants.MarshalText(w) }
-
-// UnmarshalText takes a name in any case.
+// String returns a name such as "canonical". UnmarshalText takes it in any case.
+func (w Want) String() string                   { return wants.String(w) }
+func (w Want) MarshalText() ([]byte, error)     { return wants.MarshalText(w) }
 func (w *Want) UnmarshalText(text []byte) error { return wants.UnmarshalText(w, text) }
 
 // Check returns an error unless the kind and what comes of alarms are known and its kernel, if it has one, is one

@@ -12,12 +12,12 @@ import (
 
 // FirstLine names the first element that diverges, or is "".
 func (v *Verdict) FirstLine() string {
-	d := v.Report.First
+	d := v.Comparison.First
 	if d == nil {
 		return ""
 	}
 	what := "First that differs"
-	if v.Report.Outside > 0 && v.Demand == "bound" {
+	if v.Comparison.Outside > 0 && v.Demand == "bound" {
 		what = "First outside the bound"
 	}
 	text := fmt.Sprintf("%s: row %d, column %d: got %s, want %s, off by %s", what, d.Row, d.Col, full(d.Got), full(d.Want), short(d.Error))
@@ -39,7 +39,7 @@ const mostBlocks = 12
 // blocks returns blocks of the first element that diverges, all or the first or those about
 // the suspect, and the number of the first of them.
 func (v *Verdict) blocks() (part []oracle.BlockSum, from int) {
-	d := v.Report.First
+	d := v.Comparison.First
 	lo, hi := window(len(d.Blocks), d.Suspect)
 	return d.Blocks[lo:hi], lo
 }
@@ -67,7 +67,7 @@ type rowCodes struct {
 // codes lists the codes that the first element that diverges is made of: of the
 // suspect, or of the whole of K.
 func (v *Verdict) codes() []rowCodes {
-	d := v.Report.First
+	d := v.Comparison.First
 	if d == nil || d.CodesA == "" {
 		return nil
 	}
@@ -103,7 +103,7 @@ func (v *Verdict) Clusters() (lines []Line) {
 	if v.Sample != nil {
 		lookedAt = " looked at"
 	}
-	for _, c := range v.Report.Clusters {
+	for _, c := range v.Comparison.Clusters {
 		if c.Regions == 1 {
 			continue // that says no more than the verdict
 		}
@@ -125,7 +125,7 @@ func (v *Verdict) Clusters() (lines []Line) {
 // it says which faults are likely.
 func (v *Verdict) Explained() []string {
 	if v.Power.Alarm() {
-		return v.Power.Report.Likely
+		return v.Power.Result.Likely
 	}
 	if v.Explanation == nil {
 		return nil

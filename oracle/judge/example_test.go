@@ -21,7 +21,7 @@ func ExampleCheck() {
 		fmt.Fprintln(os.Stderr, err)
 		return
 	}
-	fmt.Println(v.Verdict())
+	fmt.Println(v.Title())
 	fmt.Println(v.FirstLine())
 	fmt.Println("best explanation:", v.Explanation.Findings[0].Fault.Kind)
 	// Output:

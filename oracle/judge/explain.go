@@ -26,7 +26,7 @@ func explain[T gemm.Output](ctx context.Context, v *Verdict, j *job, w *wanted[T
 			p.Old[i] = float32(number.Float64(x))
 		}
 	}
-	o := fault.Options{Wrong: w.wrong(looked, v.Report.Outside), Workers: j.options.Workers, Progress: j.options.Progress}
+	o := fault.Options{Wrong: w.wrong(looked, v.Comparison.Outside), Workers: j.options.Workers, Progress: j.options.Progress}
 	if v.Explanation, err = fault.Explain(ctx, got, p, o); err != nil {
 		return err
 	}
@@ -47,7 +47,7 @@ func (w *wanted[T]) wrong(looked []T, outside int) []int {
 // suspect names the block of K of the first element that diverges, if the best of the
 // explanations is about the products of one.
 func (v *Verdict) suspect() {
-	d := v.Report.First
+	d := v.Comparison.First
 	if d == nil || len(v.Explanation.Findings) == 0 {
 		return
 	}

@@ -141,12 +141,12 @@ func judge[T gemm.Output](ctx context.Context, v *Verdict, j *job, w *wanted[T],
 	if w.bits {
 		bound = nil
 	}
-	if v.Report, err = oracle.Compare(ctx, looked, w.claimed, bound, w.comparison(j)); err != nil {
+	if v.Comparison, err = oracle.Compare(ctx, looked, w.claimed, bound, w.comparison(j)); err != nil {
 		return err
 	}
-	v.Pass = v.Report.Equal
+	v.Pass = v.Comparison.Equal
 	if !w.bits {
-		v.Pass = v.Report.Outside == 0
+		v.Pass = v.Comparison.Outside == 0
 	} else {
 		within, err := oracle.Compare(ctx, looked, w.exact, w.bound, w.comparison(j))
 		if err != nil {
@@ -170,8 +170,8 @@ type wanted[T gemm.Output] struct {
 	bits    bool      // claimed is to be met bit for bit
 }
 
-func (w *wanted[T]) comparison(j *job) oracle.Comparison {
-	return oracle.Comparison{Rows: j.m, Cols: j.n, At: w.at, A: j.a, B: j.b, Progress: j.options.Progress, Workers: j.options.Workers}
+func (w *wanted[T]) comparison(j *job) oracle.CompareOptions {
+	return oracle.CompareOptions{Rows: j.m, Cols: j.n, At: w.at, A: j.a, B: j.b, Progress: j.options.Progress, Workers: j.options.Workers}
 }
 
 func largest(bound []float64) oracle.Number {

@@ -94,10 +94,10 @@ func testErrorMap[T gemm.Output](t *testing.T) {
 			outside += c.Outside
 			largest = max(largest, c.Error)
 		}
-		require.Equal(t, v.Report.Outside, outside)
-		place := v.Report.MaxBound
+		require.Equal(t, v.Comparison.Outside, outside)
+		place := v.Comparison.MaxBound
 		if v.Demand == "bits" {
-			place = v.Report.MaxULP
+			place = v.Comparison.MaxULP
 		}
 		worst := v.errorMap.Worst()
 		if place == nil {
@@ -254,7 +254,7 @@ func TestAccumulate(t *testing.T) {
 		r, err = Check(t.Context(), c, old, a, b, d, Options{Bias: o.Bias})
 		require.NoError(t, err)
 		require.False(t, r.Pass)
-		require.Equal(t, 1, r.Report.Outside)
+		require.Equal(t, 1, r.Comparison.Outside)
 		if r.Exact != nil {
 			require.Equal(t, 1, r.Exact.Outside)
 		}
@@ -282,7 +282,7 @@ func TestWindow(t *testing.T) {
 		require.Equal(t, [2]int{test.lo, test.hi}, [2]int{lo, hi}, "%+v", test)
 	}
 	d := &oracle.Divergence{Suspect: 30, Blocks: make([]oracle.BlockSum, 64)}
-	r := Verdict{Report: oracle.Report{First: d}}
+	r := Verdict{Comparison: oracle.Comparison{First: d}}
 	blocks, from := r.blocks()
 	require.Len(t, blocks, 12)
 	require.Equal(t, 24, from)
@@ -323,11 +323,11 @@ func TestExplained(t *testing.T) {
 				require.NotEmpty(t, v.Explanation.Findings, "%v %v", test.fault, i)
 				require.Equal(t, test.fault.Kind, v.Explanation.Findings[0].Fault.Kind, "%v", v.Explanation)
 				require.Contains(t, strings.Join(v.Explained(), " "), test.fault.String())
-				require.Equal(t, test.suspect, v.Report.First.Suspect)
+				require.Equal(t, test.suspect, v.Comparison.First.Suspect)
 				require.Regexp(t, `What explains them .*`+test.fault.String()+`.*: explains `, strings.Join(strings.Fields(text(t, v)), " "))
 				if test.suspect >= 0 {
 					require.Contains(t, v.FirstLine(), "explained by block 1 of K")
-					require.Len(t, v.Report.First.CodesA, 64)
+					require.Len(t, v.Comparison.First.CodesA, 64)
 					require.Contains(t, pageOf(t, v), `<tr class="suspect">`)
 				}
 			}
@@ -426,7 +426,7 @@ func TestSuspectHasTheFault(t *testing.T) {
 		}
 		v, err := Check(t.Context(), c, nil, a, b, Claim{}, Options{})
 		require.NoError(t, err)
-		require.Equal(t, suspect, v.Report.First.Suspect, "%v", v.Explanation)
+		require.Equal(t, suspect, v.Comparison.First.Suspect, "%v", v.Explanation)
 		require.Equal(t, fault.Kind("k-lost"), v.Explanation.Findings[0].Fault.Kind)
 	}
 }

@@ -93,7 +93,7 @@ func TestNarrow(t *testing.T) {
 	v, err := Check(t.Context(), got, nil, a, b, Claim{Want: Canonical}, Options{})
 	require.NoError(t, err)
 	require.True(t, v.Pass)
-	require.Equal(t, n, v.Report.NonFinite.WantNaN)
+	require.Equal(t, n, v.Comparison.NonFinite.WantNaN)
 	require.Contains(t, v.Power.Reason, "every change of a bit fails")
 	got[3] *= 1.5
 	v, err = Check(t.Context(), got, nil, a, b, Claim{}, Options{})
@@ -108,5 +108,5 @@ func TestNarrow(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, v.Pass)
 	require.Empty(t, v.Power.Reason)
-	require.NotEmpty(t, v.Power.Report.Sights)
+	require.NotEmpty(t, v.Power.Result.Sights)
 }

@@ -60,10 +60,10 @@ func TestByteZero(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, "fail", v.Outcome, "%+v", claim)
 			require.False(t, v.Pass)
-			require.Equal(t, v.elements(), v.Report.Outside)
+			require.Equal(t, v.elements(), v.Comparison.Outside)
 			v, err = Check(t.Context(), right, nil, a, b, claim, Options{Sample: sample})
 			require.NoError(t, err)
-			require.Equal(t, "pass", v.Outcome, "%+v: %s", claim, v.Verdict())
+			require.Equal(t, "pass", v.Outcome, "%+v: %s", claim, v.Title())
 			require.True(t, v.Pass)
 		}
 	}
@@ -78,7 +78,7 @@ func TestByteZero(t *testing.T) {
 	require.Equal(t, Doubt{Elements: 2, Infinite: 2, Row: 0, Col: 7, Decide: []string{
 		"a claim of the order in which the kernel applies scales, since with these scales some orders overflow",
 		"a claim of bits, those of a model of a GPU or of octavo's product", "operands whose scales are less extreme"}}, *v.Doubt)
-	require.Contains(t, v.Verdict(), "UNDECIDED: 2 of 1536 elements, 0.13 %, differ from the exact result, and whether they may is not known: they have no bound")
+	require.Contains(t, v.Title(), "UNDECIDED: 2 of 1536 elements, 0.13 %, differ from the exact result, and whether they may is not known: they have no bound")
 	require.Contains(t, texts(t, v), "What would decide it")
 	require.Contains(t, texts(t, v), `<h1 class="undecided">`)
 	for order, want := range map[oracle.ScaleOrder]string{oracle.AThenB: "fail", oracle.ProductThenFMA: "fail", oracle.BThenA: "undecided"} {
@@ -91,7 +91,7 @@ func TestByteZero(t *testing.T) {
 	v, err = Check(t.Context(), infinite, nil, a, b, Claim{}, Options{})
 	require.NoError(t, err)
 	require.Equal(t, "fail", v.Outcome)
-	require.Equal(t, 1, v.Report.Outside)
+	require.Equal(t, 1, v.Comparison.Outside)
 }
 
 // TestWideBound has bounds that allow C = 0: of a model's sums of so many products that
@@ -111,7 +111,7 @@ func TestWideBound(t *testing.T) {
 	require.Equal(t, "pass", check(honest, claim).Outcome, "errors are tested together")
 	v := check(zero, claim)
 	require.Equal(t, "fail", v.Outcome)
-	require.Zero(t, v.Report.Outside)
+	require.Zero(t, v.Comparison.Outside)
 	claim.Alarms = Ignore
 	for _, c := range [][]float32{honest, zero} {
 		v = check(c, claim)
@@ -148,7 +148,7 @@ func TestNothingSeen(t *testing.T) {
 			v, err = Check(t.Context(), c, nil, a, b, Claim{Alarms: claim.Alarms}, Options{Sample: &s})
 			require.NoError(t, err)
 			require.Equal(t, "pass", v.Outcome)
-			require.Contains(t, v.Verdict(), "PASS: all 20 elements looked at are")
+			require.Contains(t, v.Title(), "PASS: all 20 elements looked at are")
 		}
 	}
 	for _, size := range [][2]int{{0, 20}, {30, 0}, {0, 0}} {
@@ -161,7 +161,7 @@ func TestNothingSeen(t *testing.T) {
 				v, err := Check(t.Context(), []float32{}, nil, none("a", size[0]), none("b", size[1]), claim, Options{Sample: s})
 				require.NoError(t, err)
 				require.Equal(t, "pass", v.Outcome)
-				require.Equal(t, fmt.Sprintf("PASS: C is %dx%d and has no element", size[0], size[1]), v.Verdict())
+				require.Equal(t, fmt.Sprintf("PASS: C is %dx%d and has no element", size[0], size[1]), v.Title())
 				require.NotContains(t, texts(t, v), "as wanted")
 			}
 		}

@@ -18,12 +18,12 @@ func (v *Verdict) WritePage(w io.Writer) error {
 		m.Unit = "ulp"
 	}
 	if !v.Pass {
-		if d := v.Report.First; d != nil {
-			m.Marks = append(m.Marks, verdict.Place{Row: d.Row, Col: d.Col, What: "first"})
+		if d := v.Comparison.First; d != nil {
+			m.Marks = append(m.Marks, verdict.Mark{Row: d.Row, Col: d.Col, What: "first"})
 		}
 		m.MarkWorst()
 	}
-	p := verdict.Page{Title: v.Verdict(), Outcome: v.Outcome, Map: &m}
+	p := verdict.Page{Title: v.Title(), Outcome: v.Outcome, Map: &m}
 	v.putText(&p.Text)
 	v.putFirst(&p.Below)
 	return p.Write(w)
@@ -75,14 +75,14 @@ func (v *Verdict) putFirst(b *page.Body) {
 	}
 	for i, s := range blocks {
 		class := page.HTML("")
-		if from+i == v.Report.First.Suspect {
+		if from+i == v.Comparison.First.Suspect {
 			class = ` class="suspect"`
 		}
 		b.Put("<tr%s>", class)
 		page.Each(b, "<td class=\"number\">%s</td>", []any{from + i, span(s), full(s.ScaleA), full(s.ScaleB), digits(s.Sum, 10), digits(s.Scaled, 10), digits(s.Running, 10)})
 		b.Put("</tr>\n")
 	}
-	if left := len(v.Report.First.Blocks) - from - len(blocks); left > 0 {
+	if left := len(v.Comparison.First.Blocks) - from - len(blocks); left > 0 {
 		putMore(b, left)
 	}
 	b.Put("</table></div>\n")

@@ -31,13 +31,9 @@ const (
 
 var alarms = enum.Enum[Alarms]{Type: "Alarms", What: "treatment of alarms", Prefix: "judge", Names: []string{"fail", "warn", "ignore"}}
 
-// String returns a name such as "warn".
-func (a Alarms) String() string { return alarms.String(a) }
-
-// MarshalText returns the name, and an error for an unknown treatment.
-func (a Alarms) MarshalText() ([]byte, error) { return alarms.MarshalText(a) }
-
-// UnmarshalText takes a name in any case.
+// String returns a name such as "warn". UnmarshalText takes it in any case.
+func (a Alarms) String() string                   { return alarms.String(a) }
+func (a Alarms) MarshalText() ([]byte, error)     { return alarms.MarshalText(a) }
 func (a *Alarms) UnmarshalText(text []byte) error { return alarms.UnmarshalText(a, text) }
 
 // Power says what would have been seen of a kernel's faults, and what the errors say that
@@ -49,14 +45,14 @@ type Power struct {
 	// Reason says why errors were not tested together: the result fails anyway, its bits
 	// are demanded, or package power has nothing to say of such sums.
 	Reason string `json:"reason,omitempty"`
-	// Report is of those tests, unless there is a reason.
-	Report *power.Report `json:"report,omitempty"`
-	// Sights are what would have been seen where there is no Report, which has its own.
+	// Result is of those tests, unless there is a reason.
+	Result *power.Result `json:"report,omitempty"`
+	// Sights are what would have been seen where there is no Result, which has its own.
 	Sights []power.Sight `json:"sights,omitempty"`
 }
 
 // Alarm reports whether there is one.
-func (p *Power) Alarm() bool { return p != nil && p.Report != nil && p.Report.Alarm }
+func (p *Power) Alarm() bool { return p != nil && p.Result != nil && p.Result.Alarm }
 
 const (
 	// mostTogether is the number of elements, at most, whose errors are taken together,
@@ -75,28 +71,28 @@ func lookTogether[T gemm.Output](ctx context.Context, v *Verdict, j *job, got, o
 	v.Power = &Power{}
 	if v.Demand == "bits" {
 		v.Power.Reason = "every change of a bit fails"
-		rows, cols := v.part(mostForBits*mostForBits, mostForBits)
-		part := newPart(j, rows, cols, got, old)
-		v.Power.Rows, v.Power.Cols = part.rows, part.cols
+		rows, cols := v.subproduct(mostForBits*mostForBits, mostForBits)
+		sub := newSubproduct(j, rows, cols, got, old)
+		v.Power.Rows, v.Power.Cols = sub.rows, sub.cols
 		kernel := j.claim.Kernel
 		if j.claim.Want == Canonical {
 			kernel = oracle.Kernel{}
 		}
-		sights, err := power.Bits(ctx, part.old, part.a, part.b, kernel, part.options)
+		sights, err := power.Bits(ctx, sub.old, sub.a, sub.b, kernel, sub.options)
 		v.Power.Sights = sights
 		return err
 	}
-	rows, cols := v.part(mostTogether, mostAcross)
-	part := newPart(j, rows, cols, got, old)
-	v.Power.Rows, v.Power.Cols = part.rows, part.cols
+	rows, cols := v.subproduct(mostTogether, mostAcross)
+	sub := newSubproduct(j, rows, cols, got, old)
+	v.Power.Rows, v.Power.Cols = sub.rows, sub.cols
 	if !v.Pass {
 		// Sights are those of a kernel that is as near as can be.
 		v.Power.Reason = "the result fails"
-		if err := part.exact(ctx); err != nil {
+		if err := sub.exact(ctx); err != nil {
 			return err
 		}
 	}
-	r, err := power.Measure(ctx, part.got, part.old, part.a, part.b, part.options)
+	r, err := power.Measure(ctx, sub.got, sub.old, sub.a, sub.b, sub.options)
 	switch {
 	case errors.Is(err, power.ErrRefused):
 		v.Power.Reason = strings.TrimPrefix(err.Error(), power.ErrRefused.Error()+": ")
@@ -107,15 +103,15 @@ func lookTogether[T gemm.Output](ctx context.Context, v *Verdict, j *job, got, o
 		v.Power.Sights = r.Sights
 		return nil
 	}
-	v.Power.Report = r
+	v.Power.Result = r
 	v.Pass = !r.Alarm || j.claim.Alarms == Warn
 	return nil
 }
 
-// part returns how many rows and columns errors are looked at together in: of so many
+// subproduct returns how many rows and columns errors are looked at together in: of so many
 // elements at most, and no more than were looked at one by one, in a part as square as C
 // allows; across is its side where C has as many rows.
-func (v *Verdict) part(most, across int) (rows, cols int) {
+func (v *Verdict) subproduct(most, across int) (rows, cols int) {
 	if n := v.elements(); n < most {
 		most, across = n, max(int(math.Sqrt(float64(n))), 1)
 	}
@@ -124,17 +120,17 @@ func (v *Verdict) part(most, across int) (rows, cols int) {
 	return min(v.M, most/cols), cols
 }
 
-// part is some rows and columns of a product.
-type part[T gemm.Output] struct {
+// subproduct is some rows and columns of a product.
+type subproduct[T gemm.Output] struct {
 	rows, cols int
 	a, b       *tensor.Tensor
 	got, old   []T
 	options    power.Options
 }
 
-// newPart takes so many rows and columns, evenly spread.
-func newPart[T gemm.Output](j *job, rows, cols int, got, old []T) *part[T] {
-	p := &part[T]{rows: rows, cols: cols, a: j.a, b: j.b, got: got, old: old}
+// newSubproduct takes so many rows and columns, evenly spread.
+func newSubproduct[T gemm.Output](j *job, rows, cols int, got, old []T) *subproduct[T] {
+	p := &subproduct[T]{rows: rows, cols: cols, a: j.a, b: j.b, got: got, old: old}
 	p.options = power.Options{Accumulation: j.claim.accumulation(), Bias: j.options.Bias, Workers: j.options.Workers, Progress: j.options.Progress}
 	if rows == j.m && cols == j.n {
 		return p
@@ -158,7 +154,7 @@ func newPart[T gemm.Output](j *job, rows, cols int, got, old []T) *part[T] {
 }
 
 // exact puts the exact result in place of the kernel's.
-func (p *part[T]) exact(ctx context.Context) error {
+func (p *subproduct[T]) exact(ctx context.Context) error {
 	p.got = make([]T, p.rows*p.cols)
 	copy(p.got, p.old)
 	return oracle.Exact(ctx, p.got, p.a, p.b, oracle.Options{
@@ -172,17 +168,17 @@ func (v *Verdict) Together() string {
 	switch {
 	case p == nil:
 		return ""
-	case p.Report == nil:
+	case p.Result == nil:
 		return "Errors were not tested together: " + p.Reason
-	case p.Report.Alarm && v.modeled():
+	case p.Result.Alarm && v.modeled():
 		return fmt.Sprintf("ALARM: taken together, the errors of %s are not those of %s: they are larger", p.looked(v), v.sums())
 	case v.modeled():
 		return fmt.Sprintf("Taken together, the errors of %s raise no alarm; none of the results of correct kernels that were measured does", p.looked(v))
-	case p.Report.Alarm:
+	case p.Result.Alarm:
 		return fmt.Sprintf("ALARM: taken together, the errors of %s are not those of %s: of the results of correct kernels at most one in %s looks like this",
-			p.looked(v), v.sums(), count(1/max(float64(p.Report.P), 1e-15)))
+			p.looked(v), v.sums(), count(1/max(float64(p.Result.P), 1e-15)))
 	}
-	return fmt.Sprintf("Taken together, the errors of %s raise no alarm; of the results of correct kernels at most one in %s does", p.looked(v), count(1/float64(p.Report.Rate)))
+	return fmt.Sprintf("Taken together, the errors of %s raise no alarm; of the results of correct kernels at most one in %s does", p.looked(v), count(1/float64(p.Result.Rate)))
 }
 
 // sums names the sums that errors are compared with.
@@ -213,11 +209,11 @@ func (p *Power) looked(v *Verdict) string {
 
 // tests lists the tests of an alarm, or those that say nothing.
 func (v *Verdict) tests() (lines []Line) {
-	if v.Power == nil || v.Power.Report == nil {
+	if v.Power == nil || v.Power.Result == nil {
 		return nil
 	}
-	for i := range v.Power.Report.Tests {
-		if t := &v.Power.Report.Tests[i]; t.Alarm || t.Void {
+	for i := range v.Power.Result.Tests {
+		if t := &v.Power.Result.Tests[i]; t.Alarm || t.Void {
 			lines = append(lines, Line{Name: t.Name, Value: t.String()})
 		}
 	}
@@ -230,8 +226,8 @@ func (v *Verdict) seen() (lines []Line) {
 		return nil
 	}
 	sights := v.Power.Sights
-	if v.Power.Report != nil {
-		sights = v.Power.Report.Sights
+	if v.Power.Result != nil {
+		sights = v.Power.Result.Sights
 	}
 	for i := range sights {
 		lines = append(lines, Line{Name: sights[i].Fault, Value: sights[i].String()})

@@ -57,7 +57,7 @@ func TestAlarm(t *testing.T) {
 	check := func(got []float32, claim Claim) *Verdict {
 		v, err := Check(t.Context(), got, nil, a, b, claim, Options{})
 		require.NoError(t, err)
-		require.Zero(t, v.Report.Outside)
+		require.Zero(t, v.Comparison.Outside)
 		return v
 	}
 	v := check(c, Claim{Alarms: Fail})
@@ -73,7 +73,7 @@ func TestAlarm(t *testing.T) {
 	v = check(shrunk(c), Claim{Alarms: Warn})
 	require.True(t, v.Pass)
 	require.True(t, v.Power.Alarm())
-	require.Contains(t, v.Verdict(), "PASS, with an alarm: all 12000 elements are within the bound of the exact result, but taken together")
+	require.Contains(t, v.Title(), "PASS, with an alarm: all 12000 elements are within the bound of the exact result, but taken together")
 	require.Contains(t, v.Together(), "ALARM: taken together, the errors of all 12000 elements are not those of sums in float32: of the results of correct kernels at most one in ")
 	require.Contains(t, texts(t, v), "a bias toward zero")
 	require.Equal(t, "all of C", v.tests()[0].Name)
@@ -82,7 +82,7 @@ func TestAlarm(t *testing.T) {
 	require.False(t, v.Pass)
 	require.Nil(t, v.Explanation)
 	require.Equal(t, "FAIL: all 12000 elements are within the bound of the exact result, but taken together their errors are not those of sums in float32: "+
-		"sums or results are not rounded to nearest, or have a factor: a bias toward zero", v.Verdict())
+		"sums or results are not rounded to nearest, or have a factor: a bias toward zero", v.Title())
 	require.Contains(t, texts(t, v), `class="alarm"`)
 
 	v = check(shrunk(c), Claim{Alarms: Ignore})
@@ -94,7 +94,7 @@ func TestAlarm(t *testing.T) {
 	// Sums toward zero are not those of float32, and nothing is said of them.
 	v = check(shrunk(c), Claim{Alarms: Fail, Accumulation: oracle.Accumulation{Truncated: true}})
 	require.True(t, v.Pass)
-	require.Nil(t, v.Power.Report)
+	require.Nil(t, v.Power.Result)
 	require.Equal(t, "Errors were not tested together: sums that are rounded toward zero have errors of one sign", v.Together())
 
 	v, err := Check(t.Context(), make([]float32, len(c)), nil, a, b, Claim{}, Options{})
@@ -127,7 +127,7 @@ func TestPowerOfBits(t *testing.T) {
 			v, err := Check(t.Context(), got, old, a, b, claim, Options{Bias: bias})
 			require.NoError(t, err)
 			require.True(t, v.Pass)
-			require.Nil(t, v.Power.Report)
+			require.Nil(t, v.Power.Result)
 			require.Equal(t, [2]int{32, 32}, [2]int{v.Power.Rows, v.Power.Cols})
 			require.Contains(t, texts(t, v), "every change of a bit fails")
 			require.Len(t, v.Power.Sights, 3)
@@ -162,7 +162,7 @@ func TestPartOfC(t *testing.T) {
 	require.True(t, v.Pass, v.Together())
 	require.Equal(t, [2]int{256, 256}, [2]int{v.Power.Rows, v.Power.Cols})
 	require.Contains(t, v.Together(), "errors of 256 rows and 256 columns raise no alarm")
-	require.Zero(t, v.Power.Report.Left)
+	require.Zero(t, v.Power.Result.Left)
 	few, err := Check(t.Context(), c, old, a, b, Claim{}, Options{Bias: bias, Sample: &Sample{Elements: 100}})
 	require.NoError(t, err)
 	require.Contains(t, few.Together(), "errors of 10 rows and 10 columns raise no alarm")
@@ -172,6 +172,6 @@ func TestPartOfC(t *testing.T) {
 	}
 	v, err = Check(t.Context(), c, old, a, b, Claim{Alarms: Fail}, Options{Bias: bias, Sample: &Sample{Elements: 1 << 17}})
 	require.NoError(t, err)
-	require.Zero(t, v.Report.Outside)
+	require.Zero(t, v.Comparison.Outside)
 	require.False(t, v.Pass)
 }

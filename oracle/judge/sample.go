@@ -4,13 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"math/bits"
 	"math/rand/v2"
 	"slices"
 	"sort"
 	"strconv"
 	"strings"
 
+	"github.com/octavo-fp8/octavo/internal/random"
 	"github.com/octavo-fp8/octavo/internal/sentinel"
 	"github.com/octavo-fp8/octavo/oracle"
 )
@@ -106,10 +106,11 @@ func (s *Sample) places(m, n int, more ...suspect) ([]int, *Sampled) {
 	}
 	if m > 0 && n > 0 && s.Elements >= 0 {
 		d.Height, d.Width = s.tile(m, n)
-		random := rand.NewPCG(s.Seed, 0x6a75646765)
+		source := rand.NewPCG(s.Seed, 0x6a75646765)
 		for i := 0; i < m; i += d.Height {
 			for j := 0; j < n; j += d.Width {
-				at = append(at, (i+below(random, min(d.Height, m-i)))*n+j+below(random, min(d.Width, n-j)))
+				at = append(at, (i+random.Below(source.Uint64(), min(d.Height, m-i)))*n+
+					j+random.Below(source.Uint64(), min(d.Width, n-j)))
 			}
 		}
 		d.Random = len(at) - len(more)
@@ -138,12 +139,6 @@ func appendTile(at []int, n int, t Tile) []int {
 		}
 	}
 	return at
-}
-
-// below returns an integer from 0 to n-1.
-func below(random *rand.PCG, n int) int {
-	high, _ := bits.Mul64(random.Uint64(), uint64(n))
-	return int(high)
 }
 
 // Sampled says which elements a verdict rests on, and what could have been missed.

@@ -92,8 +92,8 @@ func testSampleIsOfTheWhole[T gemm.Output](t *testing.T) {
 			}
 		}
 		require.Equal(t, wrong, part.wrong(gather(got, at), outside))
-		require.Len(t, whole.wrong(got, v.Report.Outside), v.Report.Outside)
-		require.Equal(t, outside, v.Report.Outside)
+		require.Len(t, whole.wrong(got, v.Comparison.Outside), v.Comparison.Outside)
+		require.Equal(t, outside, v.Comparison.Outside)
 		require.Equal(t, outside == 0, v.Pass)
 		for _, c := range v.errorMap.Cells {
 			outside -= c.Outside
@@ -370,8 +370,8 @@ func testSuspects[T gemm.Output](t *testing.T) {
 			v, err := Check(t.Context(), got, nil, a, b, claim, Options{Sample: &Sample{Elements: -1, Suspects: 10}})
 			require.NoError(t, err)
 			require.Equal(t, 10, v.Sample.Elements)
-			require.Equal(t, 1, v.Report.Outside, "%s at %d, claim %d: %v", name, at, i, v.Explained())
-			require.Equal(t, at, v.Report.First.Row*130+v.Report.First.Col)
+			require.Equal(t, 1, v.Comparison.Outside, "%s at %d, claim %d: %v", name, at, i, v.Explained())
+			require.Equal(t, at, v.Comparison.First.Row*130+v.Comparison.First.Col)
 			require.Contains(t, v.Sample.String(), "10 of 13000 elements: the 10 farthest from octavo's product")
 		}
 	}

@@ -16,7 +16,7 @@ import (
 // WriteText writes the result for people.
 func (v *Verdict) WriteText(w io.Writer) error {
 	b := bufio.NewWriter(w)
-	fmt.Fprintln(b, verdict.Hanging("", v.Verdict(), 2))
+	fmt.Fprintln(b, verdict.Hanging("", v.Title(), 2))
 	v.writeCause(b)
 	fmt.Fprintf(b, "C = A·Bᵀ, %dx%d %s, K = %d\n", v.M, v.N, v.Type, v.K)
 	verdict.WriteHanging(b, v.terms())
@@ -39,8 +39,8 @@ func (v *Verdict) WriteJSON(w io.Writer) error {
 // Line is a name and what there is to say of it.
 type Line = verdict.Line
 
-// Verdict is the result in one line.
-func (v *Verdict) Verdict() string {
+// Title is the result in one line.
+func (v *Verdict) Title() string {
 	switch {
 	case v.Outcome == verdict.Undecided:
 		return "UNDECIDED: " + v.undecided()
@@ -48,7 +48,7 @@ func (v *Verdict) Verdict() string {
 		return "PASS, with an alarm: " + v.alarm()
 	case v.M == 0 || v.N == 0:
 		return fmt.Sprintf("PASS: C is %dx%d and has no element", v.M, v.N)
-	case v.Pass && v.Report.Equal:
+	case v.Pass && v.Comparison.Equal:
 		return fmt.Sprintf("PASS: all %s are %s, bit for bit", v.looked(), v.what())
 	case v.Pass:
 		return fmt.Sprintf("PASS: all %s are within the bound of %s", v.looked(), v.what())
@@ -79,7 +79,7 @@ func (v *Verdict) alarm() string {
 		whose = "the errors of " + v.Power.looked(v)
 	}
 	text := fmt.Sprintf("all %s are within the bound of %s, but taken together %s are not those of %s", v.looked(), v.what(), whose, v.sums())
-	if likely := v.Power.Report.Likely; len(likely) > 0 {
+	if likely := v.Power.Result.Likely; len(likely) > 0 {
 		text += ": " + likely[0]
 	}
 	return text
@@ -97,7 +97,7 @@ func (v *Verdict) Failure() string {
 	if v.Demand == "bits" {
 		how = "differ from "
 	}
-	return fmt.Sprintf("%d of %s %s%s", v.Report.Outside, v.looked(), how, v.what())
+	return fmt.Sprintf("%d of %s %s%s", v.Comparison.Outside, v.looked(), how, v.what())
 }
 
 func (v *Verdict) what() string {
@@ -164,7 +164,7 @@ func (v *Verdict) bound() string {
 
 // findings are the report's numbers.
 func (v *Verdict) findings() []Line {
-	p := &v.Report
+	p := &v.Comparison
 	if v.elements() == 0 {
 		return []Line{{Name: "different", Value: ofAll(0, v)}}
 	}
@@ -201,7 +201,7 @@ func yes(b bool) string {
 func ofAll(n int, v *Verdict) string { return fmt.Sprintf("%d of %d", n, v.elements()) }
 
 // place says how large an error is, and where.
-func (v *Verdict) place(p *oracle.Place) string {
+func (v *Verdict) place(p *oracle.ElementError) string {
 	if p == nil {
 		return "0"
 	}
@@ -228,7 +228,7 @@ func (v *Verdict) writePower(w io.Writer) {
 
 // writeFirst writes the first element that diverges.
 func (v *Verdict) writeFirst(w io.Writer) {
-	d := v.Report.First
+	d := v.Comparison.First
 	if d == nil {
 		return
 	}

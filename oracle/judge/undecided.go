@@ -116,7 +116,7 @@ func (w *wanted[T]) doubt(v *Verdict, j *job, got []T) *Doubt {
 func (v *Verdict) unseen() bool { return v.elements() == 0 && v.M > 0 && v.N > 0 }
 
 // untested reports whether errors were not tested together.
-func (p *Power) untested() bool { return p == nil || p.Report == nil }
+func (p *Power) untested() bool { return p == nil || p.Result == nil }
 
 // anyOrder reports whether nothing is claimed of the order of scales.
 func (j *job) anyOrder() bool {

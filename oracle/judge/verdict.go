@@ -46,13 +46,13 @@ type Verdict struct {
 	Bias       bool    `json:"bias"`
 	Accumulate bool    `json:"accumulate"`
 
-	// Report compares with what is claimed, Exact, where bits are, with the exact
+	// Comparison compares with what is claimed, Exact, where bits are, with the exact
 	// result.
-	Report oracle.Report  `json:"report"`
-	Exact  *oracle.Report `json:"exact,omitempty"`
+	Comparison oracle.Comparison  `json:"report"`
+	Exact      *oracle.Comparison `json:"exact,omitempty"`
 
 	// Sample says which elements were looked at, if not all. Numbers of elements in the
-	// reports are of those.
+	// comparisons are of those.
 	Sample *Sampled `json:"sample,omitempty"`
 
 	// Explanation says which faults make this C of the operands, where it is wrong.

@@ -44,7 +44,7 @@ func TestCheckAttention(t *testing.T) {
 	p, out, lse := attended(t, 90)
 	v := oracletest.CheckAttention(t, out, lse, p, judged.Claim{}, oracletest.Options{})
 	require.True(t, v.Pass)
-	require.Equal(t, 640, v.Sequences[0].Report.Elements)
+	require.Equal(t, 640, v.Sequences[0].Comparison.Elements)
 	k := flash.Octavo(attention.PE4M3, 1)
 	v = oracletest.CheckAttention(t, out, lse, p, judged.Claim{Kernel: &k, Bits: true}, oracletest.Options{Workers: 2})
 	require.Equal(t, 640, v.Sequences[0].SameBits.Same)

@@ -60,7 +60,7 @@ func TestControl(t *testing.T) {
 	require.Equal(t, []float64{14, 1, 0}, s.tests[0].lambda)
 	require.Equal(t, []float64{20}, s.tests[1].lambda)
 	require.Equal(t, []float64{17}, s.tests[2].lambda)
-	for i, x := range s.report(defaultRate).Tests {
+	for i, x := range s.result(defaultRate).Tests {
 		require.False(t, x.Void, x.Name)
 		require.True(t, x.Alarm, x.Name)
 		require.Equal(t, s.tests[i].lambda[0], float64(x.Score))
@@ -70,7 +70,7 @@ func TestControl(t *testing.T) {
 	s = scoresOf([]float64{20, 3, 3}, 20)
 	s.control(scoresOf([]float64{8, 1, 1}, 5.4))
 	s.control(scoresOf([]float64{0, 0, 0}, 0))
-	r := s.report(defaultRate)
+	r := s.result(defaultRate)
 	require.False(t, r.Alarm)
 	for i, x := range r.Tests {
 		require.Equal(t, i > 0, x.Void, x.Name)
@@ -86,7 +86,7 @@ func TestTestsShareTheRate(t *testing.T) {
 		alarm        bool
 	}{{6, 7e-7, false}, {6, 7.4e-7, true}, {1, 0.5, false}} {
 		s := &scores{p: &population{}, tests: []family{{n: 3, lambda: []float64{0, test.lambda, 0}, chance: -1}, {n: 1, lambda: []float64{0}, chance: -1}}}
-		r := s.report(test.rate)
+		r := s.result(test.rate)
 		require.InDelta(t, min(1, 8*2*3*math.Exp(-test.lambda*test.lambda/2)), float64(r.P), 1e-15)
 		require.Equal(t, test.alarm, r.Alarm, test)
 		require.Equal(t, test.alarm, r.Tests[0].Alarm, test)

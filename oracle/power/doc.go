@@ -9,9 +9,9 @@
 // in 14 bits, keeps every element within the bound. But its errors have something in
 // common, a sign, a row, a product, and that is what is tested here:
 //
-//	report, err := power.Measure(ctx, c, nil, a, b, power.Options{})
+//	result, err := power.Measure(ctx, c, nil, a, b, power.Options{})
 //	...
-//	for _, t := range report.Tests {
+//	for _, t := range result.Tests {
 //		fmt.Println(t.Name+":", t.String())
 //	}
 //

@@ -234,7 +234,7 @@ func testHonest(t *testing.T, first int, few bool) {
 		kn := all[r.IntN(len(all))]
 		c := kn.multiply(t, a, b)
 		o := Options{Rate: rates[0], Accumulation: oracle.Accumulation{Dequantized: kn.dequantized}}
-		var report *Report
+		var report *Result
 		var err error
 		switch kind := r.IntN(3); kind {
 		case 0:

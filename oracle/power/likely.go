@@ -19,7 +19,7 @@ const mostLikely = 3
 
 // likely names the faults that an alarm may be of: one that can be told from the numbers, or
 // what the tests that raised it say.
-func likely[T gemm.Output](ctx context.Context, p *population, r *Report, got, old []T, o *Options) ([]string, error) {
+func likely[T gemm.Output](ctx context.Context, p *population, r *Result, got, old []T, o *Options) ([]string, error) {
 	if text := rounded(p, got); text != "" {
 		return []string{text}, nil
 	}

@@ -53,14 +53,14 @@ func predicted(t *testing.T, a, b *tensor.Tensor, k oracle.Kernel, order func(n 
 }
 
 // claimed measures a result under the claim of a kernel, as each type of C.
-func claimed(t *testing.T, c []float32, a, b *tensor.Tensor, k oracle.Kernel) map[string]*Report {
+func claimed(t *testing.T, c []float32, a, b *tensor.Tensor, k oracle.Kernel) map[string]*Result {
 	o := Options{Accumulation: oracle.Accumulation{Kernel: k}}
 	bfloats, halves := make([]fp8.BFloat16, len(c)), make([]float16.Float16, len(c))
 	for i, x := range c {
 		bfloats[i], halves[i] = number.From[fp8.BFloat16](x), number.From[float16.Float16](x)
 	}
 	var err error
-	all := map[string]*Report{}
+	all := map[string]*Result{}
 	all["F32"], err = Measure(t.Context(), c, nil, a, b, o)
 	require.NoError(t, err)
 	all["BF16"], err = Measure(t.Context(), bfloats, nil, a, b, o)

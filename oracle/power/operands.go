@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 
 	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/internal/random"
 	"github.com/octavo-fp8/octavo/tensor"
 )
 
@@ -58,9 +59,9 @@ func exactOperand(r *rand.PCG, name string, rows, cols int, f fp8.Format, block 
 	t := &tensor.Tensor{Name: name, Format: f, Shape: []int{rows, cols}, Block: block, Codes: make([]byte, rows*cols)}
 	codes := integers(f, most)
 	for i := range t.Codes {
-		v := 1 + below(r, len(codes))
+		v := 1 + random.Below(r.Uint64(), len(codes))
 		sign := float32(1)
-		if negative > 0 && below(r, negative) == 0 {
+		if negative > 0 && random.Below(r.Uint64(), negative) == 0 {
 			sign = -1
 		}
 		t.Codes[i] = fp8.EncodeOne(sign*codes[v-1], f, fp8.Policy{})
@@ -68,7 +69,7 @@ func exactOperand(r *rand.PCG, name string, rows, cols int, f fp8.Format, block 
 	gridRows, gridCols := t.Grid()
 	t.Scales = make([]float32, gridRows*gridCols)
 	for i := range t.Scales {
-		t.Scales[i] = float32(1 + below(r, scale))
+		t.Scales[i] = float32(1 + random.Below(r.Uint64(), scale))
 	}
 	return t
 }
@@ -82,10 +83,4 @@ func integers(f fp8.Format, most int) (values []float32) {
 		}
 	}
 	return values
-}
-
-// below returns an integer from 0 to n-1.
-func below(r *rand.PCG, n int) int {
-	high, _ := bits.Mul64(r.Uint64(), uint64(n))
-	return int(high)
 }

@@ -33,8 +33,8 @@ type Options struct {
 	Progress progress.Reporter
 }
 
-// Report is what was found. Its JSON is stable: keys are added, never changed.
-type Report struct {
+// Result is what was found. Its JSON is stable: keys are added, never changed.
+type Result struct {
 	Alarm bool          `json:"alarm"`
 	Rate  oracle.Number `json:"rate"` // of false alarms
 	// P bounds the probability with which a correct kernel, under the hypotheses, looks
@@ -96,10 +96,10 @@ func (t *Test) String() string {
 // It returns an error if a and b make no product, with [ErrRefused] if the
 // hypotheses have nothing to say of the claim, and when ctx ends; a suspicious result is
 // no error. It returns an error, too, if got, old or the bias is not of the
-// right length ([gemm.ErrOperands]). The report
+// right length ([gemm.ErrOperands]). The result
 // does not depend on Workers. Safe for concurrent use. It takes about as long as
 // [oracle.Exact], three times as long where there is a suspicion.
-func Measure[T gemm.Output](ctx context.Context, got, old []T, a, b *tensor.Tensor, o Options) (*Report, error) {
+func Measure[T gemm.Output](ctx context.Context, got, old []T, a, b *tensor.Tensor, o Options) (*Result, error) {
 	if o.Rate == 0 {
 		o.Rate = defaultRate
 	}
@@ -120,15 +120,15 @@ func Measure[T gemm.Output](ctx context.Context, got, old []T, a, b *tensor.Tens
 	return r, err
 }
 
-// measure makes the report.
-func measure[T gemm.Output](ctx context.Context, p *population, got, old []T, o *Options) (*Report, error) {
+// measure makes the result.
+func measure[T gemm.Output](ctx context.Context, p *population, got, old []T, o *Options) (*Result, error) {
 	if o.Accumulation.Kernel.Model != (oracle.Model{}) {
 		m, err := newModel(ctx, p, old, o)
 		if err != nil {
 			return nil, err
 		}
 		s := modelScores(m, got)
-		r := s.report(o.Rate)
+		r := s.result(o.Rate)
 		r.Sights = m.sights(s, o.Rate)
 		return r, nil
 	}
@@ -149,7 +149,7 @@ func measure[T gemm.Output](ctx context.Context, p *population, got, old []T, o 
 			s.control(known)
 		}
 	}
-	r := s.report(o.Rate)
+	r := s.result(o.Rate)
 	r.Sights = p.sights(s, o.Rate)
 	return r, nil
 }

@@ -76,7 +76,7 @@ func wrongWay(c []float32) []fp8.BFloat16 {
 	return d
 }
 
-func log(t *testing.T, name string, r *Report) {
+func log(t *testing.T, name string, r *Result) {
 	t.Logf("%s: alarm %v, p %.2g, spread %.3g, left %d of %d", name, r.Alarm, float64(r.P), float64(r.Spread), r.Left, r.Elements)
 	for _, x := range r.Tests {
 		t.Logf("    %-12s %s", x.Name, x.String())

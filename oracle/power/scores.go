@@ -317,9 +317,9 @@ func (s *scores) control(known *scores) {
 	}
 }
 
-// report says what the scores are.
-func (s *scores) report(rate float64) *Report {
-	r := &Report{Rate: oracle.Number(rate), P: 1, Elements: s.elements, Left: s.skipped, Distinct: len(s.p.first), Spread: oracle.Number(s.spread)}
+// result says what the scores are.
+func (s *scores) result(rate float64) *Result {
+	r := &Result{Rate: oracle.Number(rate), P: 1, Elements: s.elements, Left: s.skipped, Distinct: len(s.p.first), Spread: oracle.Number(s.spread)}
 	for i := range s.tests {
 		f := &s.tests[i]
 		lambda, at := f.largest()

@@ -51,7 +51,7 @@ func newBench[T gemm.Output](t *testing.T, a, b *tensor.Tensor) *bench[T] {
 }
 
 // measure is [Measure], of many results.
-func (h *bench[T]) measure(c []T) *Report {
+func (h *bench[T]) measure(c []T) *Result {
 	o := Options{Rate: defaultRate}
 	s, err := newScores(h.t.Context(), h.population, c, &o)
 	require.NoError(h.t, err)
@@ -69,7 +69,7 @@ func (h *bench[T]) measure(c []T) *Report {
 			s.control(known)
 		}
 	}
-	return s.report(defaultRate)
+	return s.result(defaultRate)
 }
 
 // take counts a result.

@@ -39,12 +39,8 @@ var orders = enum.Enum[Order]{
 }
 
 // String returns the name of o, such as "ring".
-func (o Order) String() string { return orders.String(o) }
-
-// MarshalText implements [encoding.TextMarshaler].
-func (o Order) MarshalText() ([]byte, error) { return orders.MarshalText(o) }
-
-// UnmarshalText implements [encoding.TextUnmarshaler].
+func (o Order) String() string                   { return orders.String(o) }
+func (o Order) MarshalText() ([]byte, error)     { return orders.MarshalText(o) }
 func (o *Order) UnmarshalText(text []byte) error { return orders.UnmarshalText(o, text) }
 
 // Rounding is where a reduction rounds to its [Wire]. Additions are FP32 in any case.
@@ -72,12 +68,8 @@ var roundings = enum.Enum[Rounding]{
 }
 
 // String returns the name of r, such as "sent".
-func (r Rounding) String() string { return roundings.String(r) }
-
-// MarshalText implements [encoding.TextMarshaler].
-func (r Rounding) MarshalText() ([]byte, error) { return roundings.MarshalText(r) }
-
-// UnmarshalText implements [encoding.TextUnmarshaler].
+func (r Rounding) String() string                   { return roundings.String(r) }
+func (r Rounding) MarshalText() ([]byte, error)     { return roundings.MarshalText(r) }
 func (r *Rounding) UnmarshalText(text []byte) error { return roundings.UnmarshalText(r, text) }
 
 // AmaxRule is which amaxes the scales of operands and partial sums follow from.
@@ -96,10 +88,6 @@ var amaxRules = enum.Enum[AmaxRule]{
 }
 
 // String returns the name of a, such as "shared".
-func (a AmaxRule) String() string { return amaxRules.String(a) }
-
-// MarshalText implements [encoding.TextMarshaler].
-func (a AmaxRule) MarshalText() ([]byte, error) { return amaxRules.MarshalText(a) }
-
-// UnmarshalText implements [encoding.TextUnmarshaler].
+func (a AmaxRule) String() string                   { return amaxRules.String(a) }
+func (a AmaxRule) MarshalText() ([]byte, error)     { return amaxRules.MarshalText(a) }
 func (a *AmaxRule) UnmarshalText(text []byte) error { return amaxRules.UnmarshalText(a, text) }

@@ -69,12 +69,8 @@ const (
 var divisions = enum.Enum[Division]{Type: "Division", What: "division", Names: []string{"post", "pre", "root", "auto"}, Err: ErrInput}
 
 // String returns the name of d, such as "post".
-func (d Division) String() string { return divisions.String(d) }
-
-// MarshalText implements [encoding.TextMarshaler].
-func (d Division) MarshalText() ([]byte, error) { return divisions.MarshalText(d) }
-
-// UnmarshalText implements [encoding.TextUnmarshaler].
+func (d Division) String() string                   { return divisions.String(d) }
+func (d Division) MarshalText() ([]byte, error)     { return divisions.MarshalText(d) }
 func (d *Division) UnmarshalText(text []byte) error { return divisions.UnmarshalText(d, text) }
 
 // Factors returns what values of n workers are multiplied by, and their sum after. Of

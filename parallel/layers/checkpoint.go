@@ -34,7 +34,7 @@ func takeRanks(position train.Position, ranks []rankState, snapshots []*train.Sn
 		}
 	}
 	for id, r := range ranks {
-		part := train.Part{Rank: id, Ranks: len(ranks)}
+		part := train.Partition{Rank: id, Ranks: len(ranks)}
 		if err := snapshots[id].TakePieces(r.whole, r.optimizer, position, part, r.pieces); err != nil {
 			return fmt.Errorf("rank %d: %w", id, err)
 		}
@@ -177,7 +177,7 @@ func (z *Zero[M]) states() (all []rankState) {
 		for _, p := range r.params {
 			piece := train.Piece{Param: p.moved, At: p.first}
 			if z.o.Stage == 0 {
-				piece.Save = train.Part{Rank: id, Ranks: len(z.ranks)}
+				piece.Save = train.Partition{Rank: id, Ranks: len(z.ranks)}
 			}
 			s.pieces = append(s.pieces, piece)
 		}
@@ -365,7 +365,7 @@ func (m *Llama) addPieces() {
 	eachHeld(func(p *llamaPart, q *partParam, at place) {
 		p.pieces[at.param] = train.Piece{
 			Param: q.moved, At: at.first,
-			Save: train.Part{Rank: before[at], Ranks: holders[at]},
+			Save: train.Partition{Rank: before[at], Ranks: holders[at]},
 		}
 		before[at]++
 	})

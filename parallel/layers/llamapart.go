@@ -161,7 +161,7 @@ func (p *llamaPart) with(layer []*partParam, f func() error) error {
 	for _, q := range layer {
 		hi := lo + q.Rows*q.Cols
 		q.lend(p.weights[lo:hi:hi])
-		if err := q.gather(p.of(q), p.layout); err != nil {
+		if err := q.gather(p.groupOf(q), p.layout); err != nil {
 			return err
 		}
 		lo = hi

@@ -25,8 +25,8 @@ func (p *llamaPart) newGroups(r *collective.Rank) (g groups, err error) {
 	return g, nil
 }
 
-// of returns this rank in the group that the shards of a parameter are spread over.
-func (g *groups) of(q *partParam) *collective.Rank {
+// groupOf returns this rank in the group that the shards of a parameter are spread over.
+func (g *groups) groupOf(q *partParam) *collective.Rank {
 	if q.expert {
 		return g.sameExperts
 	}
@@ -46,7 +46,7 @@ func (p *llamaPart) begin(r *collective.Rank, b *llamaBatch, gathered bool) (err
 		return err
 	}
 	for _, q := range p.all() {
-		if err := q.gather(p.of(q), p.layout); err != nil {
+		if err := q.gather(p.groupOf(q), p.layout); err != nil {
 			return err
 		}
 	}
@@ -108,7 +108,7 @@ func (p *llamaPart) gradients(r *collective.Rank, b *llamaBatch, gathered bool) 
 	}
 	for _, q := range p.params {
 		x := q.exchange(p.layout.exchange(shardGradients), q.Param)
-		if err := q.reduce(p.of(q), x, p.layout.Zero, p.layout.Division, p.layout.Shards); err != nil {
+		if err := q.reduce(p.groupOf(q), x, p.layout.Zero, p.layout.Division, p.layout.Shards); err != nil {
 			return err
 		}
 	}

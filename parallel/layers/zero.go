@@ -28,12 +28,8 @@ var amaxTimings = enum.Enum[AmaxTiming]{
 }
 
 // String returns the name of a, such as "on-time".
-func (a AmaxTiming) String() string { return amaxTimings.String(a) }
-
-// MarshalText implements [encoding.TextMarshaler].
-func (a AmaxTiming) MarshalText() ([]byte, error) { return amaxTimings.MarshalText(a) }
-
-// UnmarshalText implements [encoding.TextUnmarshaler].
+func (a AmaxTiming) String() string                   { return amaxTimings.String(a) }
+func (a AmaxTiming) MarshalText() ([]byte, error)     { return amaxTimings.MarshalText(a) }
 func (a *AmaxTiming) UnmarshalText(text []byte) error { return amaxTimings.UnmarshalText(a, text) }
 
 // ZeroOptions say how [Zero] trains. The zero value is plain data parallelism in FP32.

@@ -48,12 +48,8 @@ func FaultKinds() []FaultKind {
 }
 
 // String returns the name of k, such as "stale-amax".
-func (k FaultKind) String() string { return faultKinds.String(k) }
-
-// MarshalText implements [encoding.TextMarshaler].
-func (k FaultKind) MarshalText() ([]byte, error) { return faultKinds.MarshalText(k) }
-
-// UnmarshalText implements [encoding.TextUnmarshaler].
+func (k FaultKind) String() string                   { return faultKinds.String(k) }
+func (k FaultKind) MarshalText() ([]byte, error)     { return faultKinds.MarshalText(k) }
 func (k *FaultKind) UnmarshalText(text []byte) error { return faultKinds.UnmarshalText(k, text) }
 
 // Fault is something that goes wrong on one rank in one step.

@@ -76,7 +76,7 @@ func (r PeerResult) WriteText(w io.Writer, dir string) error {
 			return err
 		}
 	}
-	for _, line := range append(r.Remarks(), r.Verdict()...) {
+	for _, line := range append(r.Remarks(), r.Earlier()...) {
 		fmt.Fprintln(w)
 		fmt.Fprintln(w, textout.Wrap(line, lineWidth, "  "))
 	}
@@ -187,8 +187,8 @@ func (r PeerResult) choices(title string, of func(bench.Rate) string) string {
 	return title + strings.Join(texts, "; ") + "."
 }
 
-// Verdict says what the earlier run says, if there is one.
-func (r PeerResult) Verdict() (lines []string) {
+// Earlier says what the earlier run says, if there is one.
+func (r PeerResult) Earlier() (lines []string) {
 	a := r.Against
 	if a == nil {
 		return nil

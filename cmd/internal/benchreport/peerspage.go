@@ -23,7 +23,7 @@ func (r PeerResult) writePage(w io.Writer) error {
 	frame.Each(&p.Body, "<p>%s</p>\n", r.Remarks())
 	if r.Against != nil {
 		p.Put("<h2>Against an earlier run</h2>\n")
-		frame.Each(&p.Body, "<p>%s</p>\n", r.Verdict())
+		frame.Each(&p.Body, "<p>%s</p>\n", r.Earlier())
 	}
 	p.Put("<h2>To repeat it</h2>\n<p><code>%s</code></p>\n", r.Command)
 	return p.Write(w, "octavo bench: beside its peers")

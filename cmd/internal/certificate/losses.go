@@ -2,10 +2,10 @@ package certificate
 
 import (
 	"cmp"
-	"math"
 	"slices"
 
 	"github.com/octavo-fp8/octavo/checkpoint"
+	"github.com/octavo-fp8/octavo/internal/textout"
 )
 
 // total is how many weights were one thing and became another.
@@ -45,19 +45,8 @@ func losers(c *checkpoint.Certificate) []checkpoint.WeightLoss {
 	exact := func(t checkpoint.WeightLoss) bool { return t.Exact }
 	tensors := slices.DeleteFunc(slices.Clone(c.Tensors), exact)
 	slices.SortStableFunc(tensors, func(a, b checkpoint.WeightLoss) int {
-		return cmp.Compare(rank(&a), rank(&b))
+		return cmp.Compare(textout.LossOrder(a.BecameNonFinite, float64(a.SQNR)),
+			textout.LossOrder(b.BecameNonFinite, float64(b.SQNR)))
 	})
 	return tensors
-}
-
-// rank orders weights by what they lost: those with values that became NaN first, then by
-// SQNR; those that had nothing to lose last.
-func rank(t *checkpoint.WeightLoss) float64 {
-	switch {
-	case t.BecameNonFinite > 0:
-		return math.Inf(-1)
-	case t.SQNR != t.SQNR:
-		return math.Inf(1)
-	}
-	return float64(t.SQNR)
 }

@@ -24,8 +24,8 @@ type Stream struct {
 	R io.Reader
 	W io.Writer
 
-	Kind   Kind // of codes
-	Packed bool // codes lie side by side, the first in the lowest bits; otherwise each has a byte
+	Format Format // of codes
+	Packed bool   // codes lie side by side, the first in the lowest bits; otherwise each has a byte
 
 	Size     int64             // bytes of R, 0 if that is not known
 	Progress progress.Reporter // unless nil, hears of bytes read
@@ -38,7 +38,7 @@ func (s *Stream) group() int {
 		return 1
 	}
 	n := 1
-	for n*s.Kind.width%8 != 0 {
+	for n*s.Format.width%8 != 0 {
 		n++
 	}
 	return n
@@ -47,7 +47,7 @@ func (s *Stream) group() int {
 // width is how many bits a code takes.
 func (s *Stream) width() int {
 	if s.Packed {
-		return s.Kind.width
+		return s.Format.width
 	}
 	return 8
 }
@@ -55,7 +55,7 @@ func (s *Stream) width() int {
 // Encode writes the codes of the little-endian float32 values of a stream, until it or
 // the context ends. It returns how many values were converted.
 func (s *Stream) Encode(ctx context.Context, p Policy) (int64, error) {
-	c, err := s.Kind.codec(p)
+	c, err := s.Format.codec(p)
 	if err != nil {
 		return 0, err
 	}
@@ -77,7 +77,7 @@ func (s *Stream) Encode(ctx context.Context, p Policy) (int64, error) {
 // the context ends. It returns how many values were converted. A byte that has more bits
 // than the codes is an error that says where it is.
 func (s *Stream) Decode(ctx context.Context) (int64, error) {
-	c, err := s.Kind.codec(Policy{})
+	c, err := s.Format.codec(Policy{})
 	if err != nil {
 		return 0, err
 	}
@@ -88,7 +88,7 @@ func (s *Stream) Decode(ctx context.Context) (int64, error) {
 		if err := tensor.UnpackCodes(codes, in, s.width(), tensor.LowFirst); err != nil {
 			return nil, err
 		}
-		valid := slices.IndexFunc(codes, func(code byte) bool { return code>>s.Kind.bits != 0 })
+		valid := slices.IndexFunc(codes, func(code byte) bool { return code>>s.Format.bits != 0 })
 		if valid < 0 {
 			valid = len(codes)
 		}
@@ -99,7 +99,7 @@ func (s *Stream) Decode(ctx context.Context) (int64, error) {
 		}
 		first += int64(valid)
 		if valid < len(codes) {
-			return out, fmt.Errorf("byte %#02x at %d of standard input is no code of %s, which has %d bits", codes[valid], first, s.Kind.Name, s.Kind.bits)
+			return out, fmt.Errorf("byte %#02x at %d of standard input is no code of %s, which has %d bits", codes[valid], first, s.Format.Name, s.Format.bits)
 		}
 		return out, nil
 	})
@@ -134,7 +134,7 @@ func (s *Stream) pump(ctx context.Context, op string, size int, convert func(in 
 			return values(), fmt.Errorf("reading standard input: %w", readErr)
 		case n%size != 0 && s.group() > 1:
 			return values(), fmt.Errorf("standard input has %d bytes, which is not a multiple of %d: packed codes of %d bits fill whole bytes by %d",
-				total, size, s.Kind.bits, s.group())
+				total, size, s.Format.bits, s.group())
 		case n%size != 0:
 			return values(), fmt.Errorf("standard input has %d bytes, which is not a multiple of %d: the last value lacks %d",
 				total, size, size-n%size)

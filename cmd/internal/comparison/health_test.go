@@ -77,7 +77,7 @@ func TestSickRun(t *testing.T) {
 			look(e, "flushed", e.Stats.Flushed, 0.1, 0.5)
 		}
 	}
-	v := r.Verdict()
+	v := r.Diagnosis()
 	require.Equal(t, "sick", v.Verdict)
 	found := map[string]bool{}
 	sick := 0
@@ -134,7 +134,7 @@ func TestSickRun(t *testing.T) {
 	o.TelemetryEvery = 0
 	seldom, err := Run(t.Context(), o, rhyme(), Checkpoints{}, quiet)
 	require.NoError(t, err)
-	require.Equal(t, v, seldom.Verdict())
+	require.Equal(t, v, seldom.Diagnosis())
 	require.Equal(t, r.Points, seldom.Points)
 }
 
@@ -150,7 +150,7 @@ func TestHealthyRuns(t *testing.T) {
 	} {
 		r, err := Run(t.Context(), o, rhyme(), Checkpoints{}, quiet)
 		require.NoError(t, err)
-		v := r.Verdict()
+		v := r.Diagnosis()
 		require.Equal(t, "healthy", v.Verdict, "%s: %+v", name, v.Findings)
 		require.Empty(t, v.Advice)
 		require.NotContains(t, written(t, r, writePage), "<mark>")
@@ -215,14 +215,14 @@ func TestVerdictSentences(t *testing.T) {
 		for _, e := range c.events {
 			require.NoError(t, r.health.Event(e))
 		}
-		v := r.Verdict()
+		v := r.Diagnosis()
 		require.Equal(t, c.verdict, v.Verdict, name)
 		require.Contains(t, v.Summary, c.says, name)
 		require.True(t, strings.HasPrefix(strings.ToLower(v.Summary), c.verdict+":"), name)
 		require.Equal(t, c.verdict == "sick" || c.verdict == "suspect", len(v.Advice) > 0, name)
 		require.Equal(t, c.old > 0, strings.Contains(strings.Join(v.NotJudged, ";"), "steps 0 to 4"), name)
 	}
-	require.Equal(t, "undecided", new(Result).Verdict().Verdict)
+	require.Equal(t, "undecided", new(Result).Diagnosis().Verdict)
 }
 
 // TestNotJudged names steps after operands became BF16, and experts without tokens.
@@ -236,13 +236,13 @@ func TestNotJudged(t *testing.T) {
 	r.ModelFP8, r.Points = model, make([]Point, 4)
 	require.NoError(t, r.health.Event(lossEvent(0, "x.input", 0, 0, 0)))
 	require.NoError(t, r.health.Event(lossEvent(1, "x.input", 0, 0, 0)))
-	require.Contains(t, r.Verdict().NotJudged, "steps from 2 on, in which all products are of BF16")
+	require.Contains(t, r.Diagnosis().NotJudged, "steps from 2 on, in which all products are of BF16")
 	r.Points = r.Points[:2]
-	require.Len(t, r.Verdict().NotJudged, 2)
+	require.Len(t, r.Diagnosis().NotJudged, 2)
 	r.LoadsFP8 = []Load{{1, []int64{3, 1, 2}}}
-	require.Len(t, r.Verdict().NotJudged, 2)
+	require.Len(t, r.Diagnosis().NotJudged, 2)
 	r.LoadsFP8 = []Load{{1, []int64{3, 0, 0}}}
-	require.Contains(t, r.Verdict().NotJudged, "2 experts that no token came to")
+	require.Contains(t, r.Diagnosis().NotJudged, "2 experts that no token came to")
 }
 
 // TestAdvice: what is to be tried is of what was found, and something that the run does not have.
@@ -267,7 +267,7 @@ func TestAdvice(t *testing.T) {
 		r := &Result{Options: o, health: newHealth(cfg)}
 		require.NoError(t, r.health.Event(lossEvent(0, c.event.Tensor, 0, 0, 0)))
 		require.NoError(t, r.health.Event(c.event))
-		advice := strings.Join(r.Verdict().Advice, "\n")
+		advice := strings.Join(r.Diagnosis().Advice, "\n")
 		for _, says := range c.says {
 			require.Contains(t, advice, says, name)
 		}
@@ -283,13 +283,13 @@ func TestHealthResumes(t *testing.T) {
 	o := sickOptions(12)
 	whole, err := Run(t.Context(), o, rhyme(), Checkpoints{}, quiet)
 	require.NoError(t, err)
-	require.Equal(t, "sick", whole.Verdict().Verdict)
+	require.Equal(t, "sick", whole.Diagnosis().Verdict)
 	c := Checkpoints{Dir: filepath.Join(t.TempDir(), "new"), Every: 3}
 	interrupt(t, o, c, 5)
 	c.Resume = true
 	resumed, err := Run(t.Context(), o, rhyme(), c, quiet)
 	require.NoError(t, err)
-	require.Equal(t, whole.Verdict(), resumed.Verdict())
+	require.Equal(t, whole.Diagnosis(), resumed.Diagnosis())
 
 	state, err := json.Marshal(whole.health)
 	require.NoError(t, err)
@@ -300,8 +300,8 @@ func TestHealthResumes(t *testing.T) {
 
 	old := newTestRunner(t, options(5))
 	require.NoError(t, old.restore(saved{Points: make([]Point, 3)}))
-	require.Contains(t, old.result.Verdict().NotJudged[2], "steps 0 to 2")
-	require.Equal(t, "undecided", old.result.Verdict().Verdict)
+	require.Contains(t, old.result.Diagnosis().NotJudged[2], "steps 0 to 2")
+	require.Equal(t, "undecided", old.result.Diagnosis().Verdict)
 
 	for _, damaged := range []string{`{"steps":13}`, `{"steps":-1}`, `{"before":-1}`, `7`,
 		`{"steps":2,"operands":[{"tensor":"x.input","saturated":{"share":1.5}}]}`,

@@ -21,7 +21,7 @@ type Layer struct {
 type Operand struct {
 	Stats fp8.Stats
 
-	// What is suspect or sick in a step; see [Result.Verdict].
+	// What is suspect or sick in a step; see [Result.Diagnosis].
 	SaturatedHealth, FlushedHealth, NonFiniteHealth telemetry.Health
 }
 

@@ -83,8 +83,8 @@ func (r *Result) expertTokens() promtext.Family {
 // healthFamily has a sample for each verdict, of which one is 1.
 func (r *Result) healthFamily() promtext.Family {
 	f := promtext.Family{Name: "octavo_train_health", Type: promtext.Gauge, Help: "1 for the verdict on the operands of all steps, 0 for the others."}
-	is := r.Verdict().Verdict
-	for _, verdict := range Verdicts {
+	is := r.Diagnosis().Verdict
+	for _, verdict := range Diagnoses {
 		value := 0.0
 		if verdict == is {
 			value = 1

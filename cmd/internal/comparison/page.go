@@ -16,7 +16,7 @@ import (
 // charts. command is what repeats the run.
 func (r *Result) WritePage(w io.Writer, command, machine string) error {
 	var p page.Page
-	model, verdict := r.Options.Model(), r.Verdict()
+	model, verdict := r.Options.Model(), r.Diagnosis()
 	p.Put("<h1>%s against FP32</h1>\n", model)
 	r.putResult(&p)
 	r.putVerdict(&p, verdict)
@@ -68,7 +68,7 @@ func (r *Result) putResult(p *page.Page) {
 }
 
 // putVerdict adds what became of the values.
-func (r *Result) putVerdict(p *page.Page, v Verdict) {
+func (r *Result) putVerdict(p *page.Page, v Diagnosis) {
 	class := frame.HTML("")
 	if v.Verdict == telemetry.Sick.String() || v.Verdict == telemetry.Suspect.String() {
 		class = ` class="bad"`

@@ -74,14 +74,14 @@ func TestKernels(t *testing.T) {
 	bits := judge.Claim{Want: judge.Predicted, Kernel: kernel}
 	require.True(t, verdict("kernel.safetensors", bits).Pass)
 	r := verdict("wrong.safetensors", bits)
-	require.Equal(t, wrongFrom*wrongFrom, r.Report.Different)
+	require.Equal(t, wrongFrom*wrongFrom, r.Comparison.Different)
 
 	r = verdict("wrong.safetensors", judge.Claim{Accumulation: oracle.Accumulation{Kernel: kernel}})
 	require.False(t, r.Pass)
 	require.Equal(t, fault.Kind("k-lost"), r.Explanation.Findings[0].Fault.Kind)
-	require.Equal(t, wrongBlock, r.Report.First.Suspect)
-	require.Equal(t, wrongFrom, r.Report.First.Row)
-	require.GreaterOrEqual(t, r.Report.First.Col, wrongFrom)
+	require.Equal(t, wrongBlock, r.Comparison.First.Suspect)
+	require.Equal(t, wrongFrom, r.Comparison.First.Row)
+	require.GreaterOrEqual(t, r.Comparison.First.Col, wrongFrom)
 }
 
 func TestInterrupted(t *testing.T) {

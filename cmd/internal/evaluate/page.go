@@ -133,7 +133,7 @@ func (r *Report) LayerChart() chart.Chart {
 		Title: "Each layer alone", X: "layer", Y: "KL, nats a token", LogY: true,
 		Description: "The mean divergence from FP32 where one layer alone is quantized, under each recipe.",
 	}
-	r.parts(&c, func(of *evaluate.Result) []evaluate.Part { return of.Layers })
+	r.parts(&c, func(of *evaluate.Result) []evaluate.PartCost { return of.Layers })
 	return c
 }
 
@@ -147,11 +147,11 @@ func (r *Report) KindChart() chart.Chart {
 	for _, k := range r.Results[0].Kinds {
 		c.Labels = append(c.Labels, k.Name)
 	}
-	r.parts(&c, func(of *evaluate.Result) []evaluate.Part { return of.Kinds })
+	r.parts(&c, func(of *evaluate.Result) []evaluate.PartCost { return of.Kinds })
 	return c
 }
 
-func (r *Report) parts(c *chart.Chart, parts func(*evaluate.Result) []evaluate.Part) {
+func (r *Report) parts(c *chart.Chart, parts func(*evaluate.Result) []evaluate.PartCost) {
 	for _, of := range r.Judged() {
 		s := chart.Series{Name: of.Recipe, Mark: chart.Joined}
 		for i, p := range parts(of) {

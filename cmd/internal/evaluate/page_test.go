@@ -10,9 +10,9 @@ import (
 
 // TestLinearChart: a linear layer stands at the place of its kind, wherever it is in the list.
 func TestLinearChart(t *testing.T) {
-	r := Report{Report: &evaluate.Report{Results: []evaluate.Result{{
+	r := Report{Evaluation: &evaluate.Evaluation{Results: []evaluate.Result{{
 		Mode:  evaluate.Both,
-		Kinds: []evaluate.Part{{Name: "o_proj"}, {Name: "up_proj"}, {Name: "experts.up_proj"}, {Name: "q_proj"}},
+		Kinds: []evaluate.PartCost{{Name: "o_proj"}, {Name: "up_proj"}, {Name: "experts.up_proj"}, {Name: "q_proj"}},
 		Linears: []evaluate.Linear{
 			{Layer: 0, Kind: "o_proj"}, {Layer: 0, Kind: "up_proj"},
 			{Layer: 1, Kind: "o_proj"}, {Layer: 1, Kind: "experts.up_proj"}, {Layer: 1, Kind: "experts.up_proj"},

@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"github.com/octavo-fp8/octavo/internal/jsonfloat"
+	"github.com/octavo-fp8/octavo/internal/textout"
 	"github.com/octavo-fp8/octavo/nn/evaluate"
 )
 
@@ -14,7 +15,7 @@ type Report struct {
 	Model     string `json:"model"`
 	Text      string `json:"text"`
 	Available int    `json:"available"` // tokens of the text, of which the first were taken
-	*evaluate.Report
+	*evaluate.Evaluation
 }
 
 // Judged returns the result in which layers are shown of a recipe: that of both operands, or
@@ -72,9 +73,9 @@ func perplexityText(x jsonfloat.Number) string { return fmt.Sprintf("%.5g", floa
 // Summary says what was evaluated.
 func (r *Report) Summary() string {
 	text := fmt.Sprintf("%d tokens of %s were predicted, in %s of %d",
-		r.Targets, r.Text, many(r.Windows, "window"), r.Context)
+		r.Targets, r.Text, textout.Count(r.Windows, "window"), r.Context)
 	if r.Prefix > 0 {
-		text += fmt.Sprintf(", each behind %s that the tokenizer puts before a text", many(r.Prefix, "token"))
+		text += fmt.Sprintf(", each behind %s that the tokenizer puts before a text", textout.Count(r.Prefix, "token"))
 	}
 	if r.Stride < r.Context-r.Prefix {
 		text += fmt.Sprintf(" with stride %d", r.Stride)
@@ -83,14 +84,6 @@ func (r *Report) Summary() string {
 		text += fmt.Sprintf("; the text has %d", r.Available)
 	}
 	return text + "."
-}
-
-// many counts things.
-func many(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }
 
 // PerplexityText writes the perplexity of FP32 with its standard error.

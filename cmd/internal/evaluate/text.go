@@ -73,7 +73,7 @@ func (r *Report) writeWorst(w io.Writer, of *evaluate.Result, top int) {
 	}
 	layers, linears := of.WorstLayers(top), of.WorstLinears(top)
 	fmt.Fprintf(w, "\n%s, %v, each alone on %s:\n  %s\n",
-		of.Recipe, of.Mode, many(r.LayerTargets, "token"), of.Operands)
+		of.Recipe, of.Mode, textout.Count(r.LayerTargets, "token"), of.Operands)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "layer\tKL\tlinear layer\tSQNR, dB")
 	for i := range linears {

@@ -15,7 +15,7 @@ import (
 // TestSentences has each sentence of a report where it is true, and not where it is not.
 func TestSentences(t *testing.T) {
 	text := func(change func(r *Report)) string {
-		r := &Report{Model: "m", Text: "book", Available: 100, Report: &evaluate.Report{Tokens: 100, Targets: 99, Windows: 2, Context: 64, Stride: 64,
+		r := &Report{Model: "m", Text: "book", Available: 100, Evaluation: &evaluate.Evaluation{Tokens: 100, Targets: 99, Windows: 2, Context: 64, Stride: 64,
 			Loss: evaluate.Mean{Mean: 1, Error: 0.1}, Perplexity: jsonfloat.Number(math.E),
 			Results: []evaluate.Result{{Recipe: "mxfp8", Mode: evaluate.Both, Perplexity: 3, SameTop: 0.5}}}}
 		change(r)

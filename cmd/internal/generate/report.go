@@ -85,7 +85,7 @@ func (r *Report) Summary() string {
 		return b.String()
 	}
 	each := r.WeightBytes + r.CacheBytes
-	fmt.Fprintf(&b, "; decode %s, in %s that read %s each", r.Decode, count(r.Steps, "step"),
+	fmt.Fprintf(&b, "; decode %s, in %s that read %s each", r.Decode, textout.Count(r.Steps, "step"),
 		size(each))
 	if r.ReadRate > 0 {
 		rate := float64(each) * float64(r.Steps) / r.Decode.Seconds
@@ -121,16 +121,8 @@ func (r *Report) why() string {
 	return fmt.Sprintf("%d requests: %s", len(r.Requests), strings.Join(reasons, ", "))
 }
 
-// count writes a number of things.
-func count(n int, of string) string {
-	if n != 1 {
-		of += "s"
-	}
-	return fmt.Sprintf("%d %s", n, of)
-}
-
 func (s Speed) String() string {
-	return fmt.Sprintf("%s in %.2g s, %s a second", count(s.Tokens, "token"), s.Seconds,
+	return fmt.Sprintf("%s in %.2g s, %s a second", textout.Count(s.Tokens, "token"), s.Seconds,
 		textout.Rate(s.Rate))
 }
 

@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"github.com/octavo-fp8/octavo/internal/memory"
+	"github.com/octavo-fp8/octavo/internal/number"
 	"github.com/octavo-fp8/octavo/internal/tensorfile"
 	"github.com/octavo-fp8/octavo/scaling"
 	"github.com/octavo-fp8/octavo/tensor"
@@ -52,7 +53,7 @@ func newPlan(m *measurement, recipes, all []scaling.Recipe, strip int64) (plan, 
 		unit = 4
 		_, rows, cols := m.weight.Dims()
 		if n, _ := m.weight.Block.Extents(rows, cols); m.weight.Block.Rows != 0 { // else most of a block is read twice
-			blockRows = min(blockRows/gcd(blockRows, n)*n, max(p.rows, 1))
+			blockRows = min(number.LeastCommonMultiple(blockRows, n), max(p.rows, 1))
 		}
 	}
 	rowOfBlocks := int64(blockRows) * int64(p.cols)
@@ -79,17 +80,10 @@ func commonRows(recipes []scaling.Recipe, rows int) int {
 	common := 1
 	for _, r := range recipes {
 		if n, _ := r.Block.Extents(rows, 1); r.Block.Rows != 0 {
-			common = min(common/gcd(common, n)*n, rows)
+			common = min(number.LeastCommonMultiple(common, n), rows)
 		}
 	}
 	return common
-}
-
-func gcd(a, b int) int {
-	for b != 0 {
-		a, b = b, a%b
-	}
-	return a
 }
 
 func oneScale(r scaling.Recipe, rows, cols int) bool {

@@ -21,7 +21,7 @@ type FaultyScales struct {
 func (s *ScalesReport) describe(scales *tensorfile.Scales) {
 	var sound []float32
 	for i, v := range scales.Values {
-		switch fault := scales.Fault(i); fault.Kind {
+		switch fault := scales.Defect(i); fault.Kind {
 		case tensorfile.NaNScale:
 			addFault(&s.NaN, i, fault.Value)
 		case tensorfile.NoScale:

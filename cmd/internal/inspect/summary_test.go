@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/octavo-fp8/octavo/internal/filetest"
+	"github.com/octavo-fp8/octavo/internal/textout"
 	"github.com/octavo-fp8/octavo/safetensors"
 )
 
@@ -95,7 +96,7 @@ func TestSummaryOfSome(t *testing.T) {
 			continue
 		}
 		seen[done] = true
-		want := "No value of the " + count(done, "tensor") + " that could be read is NaN or infinite."
+		want := "No value of the " + textout.Count(done, "tensor") + " that could be read is NaN or infinite."
 		if done == 0 {
 			want = "No floating-point value was read."
 		}

@@ -62,7 +62,7 @@ func (r *Report) printTotals(w io.Writer) {
 	fmt.Fprintln(w, r.counts())
 	for i, problem := range r.Problems {
 		if i == mostProblems {
-			fmt.Fprintf(w, "^ and %s more: octavo lint lists them\n", count(len(r.Problems)-i, "problem"))
+			fmt.Fprintf(w, "^ and %s more: octavo lint lists them\n", textout.Count(len(r.Problems)-i, "problem"))
 			break
 		}
 		fmt.Fprintln(w, textout.Wrap("^ "+problem, 80, ""))
@@ -99,7 +99,7 @@ func (r *Report) Summary() (all []string) {
 		all = append(all, said)
 	}
 	if t.FaultyScales > 0 {
-		all = append(all, fmt.Sprintf("Scales that are NaN or no scales: of %s.", count(t.FaultyScales, "tensor")))
+		all = append(all, fmt.Sprintf("Scales that are NaN or no scales: of %s.", textout.Count(t.FaultyScales, "tensor")))
 	}
 	if t.NotJudged > 0 {
 		all = append(all, t.notJudged())
@@ -110,7 +110,7 @@ func (r *Report) Summary() (all []string) {
 	case t.Read == 0:
 		all = append(all, "No floating-point value was read.")
 	case r.Stopped() || t.NotJudged > 0:
-		all = append(all, fmt.Sprintf("No value of the %s that could be read is NaN or infinite.", count(t.Read, "tensor")))
+		all = append(all, fmt.Sprintf("No value of the %s that could be read is NaN or infinite.", textout.Count(t.Read, "tensor")))
 	default:
 		all = append(all, "No value is NaN or infinite.")
 	}
@@ -120,9 +120,9 @@ func (r *Report) Summary() (all []string) {
 // counts says how much there is.
 func (r *Report) counts() string {
 	t := &r.Totals
-	text := fmt.Sprintf("%s, %s, %s", count(t.Tensors, "tensor"), count(t.Parameters, "parameter"), size(t.Bytes))
+	text := fmt.Sprintf("%s, %s, %s", textout.Count(t.Tensors, "tensor"), textout.Count(t.Parameters, "parameter"), size(t.Bytes))
 	if len(r.Files) > 1 {
-		text = count(t.Files, "file") + ", " + text
+		text = textout.Count(t.Files, "file") + ", " + text
 	}
 	return text
 }
@@ -133,27 +133,20 @@ func (t *Totals) notJudged() string {
 	rest := t.NotJudged
 	for _, u := range t.Unread {
 		if u.Method == unknownMethod {
-			which = append(which, count(u.Tensors, "tensor")+" of integers that may be codes")
+			which = append(which, textout.Count(u.Tensors, "tensor")+" of integers that may be codes")
 		} else {
-			which = append(which, fmt.Sprintf("%s of %s", count(u.Tensors, "tensor"), u.Method))
+			which = append(which, fmt.Sprintf("%s of %s", textout.Count(u.Tensors, "tensor"), u.Method))
 		}
 		rest -= u.Tensors
 	}
 	if rest > 0 {
-		which = append(which, count(rest, "tensor")+" as said below")
+		which = append(which, textout.Count(rest, "tensor")+" as said below")
 	}
 	return "Not judged: " + strings.Join(which, ", ") + "."
 }
 
 func (t *Totals) nonFinite() string {
-	return count(t.NonFinite, "value") + " in " + count(t.NonFiniteTensors, "tensor")
-}
-
-func count[T int | int64](n T, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
+	return textout.Count(t.NonFinite, "value") + " in " + textout.Count(t.NonFiniteTensors, "tensor")
 }
 
 // size writes a number of bytes in at most four digits.

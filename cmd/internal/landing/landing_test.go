@@ -55,7 +55,7 @@ func written(t *testing.T, r *Recorder) (dir string, b *Bundle) {
 }
 
 // requireSame computes the operator of a bundle again.
-func requireSame(t *testing.T, b *Bundle) *Verdict {
+func requireSame(t *testing.T, b *Bundle) *Result {
 	v, err := b.Replay(t.Context(), 0)
 	require.NoError(t, err)
 	require.True(t, v.Same, "%+v", v.Checks)

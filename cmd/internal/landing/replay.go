@@ -29,7 +29,7 @@ type Check struct {
 func (c Check) Same() bool { return c.Differ == 0 }
 
 // Replay computes the operator of a bundle again, and compares.
-func (b *Bundle) Replay(ctx context.Context, workers int) (*Verdict, error) {
+func (b *Bundle) Replay(ctx context.Context, workers int) (*Result, error) {
 	o := b.Operator
 	if o == nil {
 		return nil, errors.New("it has no operator: no product in FP8 was computed in the step that it is of")
@@ -38,7 +38,7 @@ func (b *Bundle) Replay(ctx context.Context, workers int) (*Verdict, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := &Verdict{
+	v := &Result{
 		Cause: b.Cause, Step: b.Step, Operator: o.Name, Op: o.Op, Found: o.Explain().String(), Level: level,
 	}
 	v.NotJudged = o.unknown()

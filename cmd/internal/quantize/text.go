@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"fmt"
 	"io"
-	"math"
 	"slices"
 	"text/tabwriter"
 
@@ -59,7 +58,10 @@ func writeCount(w io.Writer, name string, c quantize.TensorCount) {
 // writeTensors writes a line for each of the tensors that lost most.
 func writeTensors(w io.Writer, tensors []quantize.TensorLoss, top int) {
 	tensors = slices.Clone(tensors)
-	slices.SortStableFunc(tensors, func(a, b quantize.TensorLoss) int { return cmp.Compare(rank(a), rank(b)) })
+	slices.SortStableFunc(tensors, func(a, b quantize.TensorLoss) int {
+		return cmp.Compare(textout.LossOrder(a.BecameNonFinite, float64(a.SQNR)),
+			textout.LossOrder(b.BecameNonFinite, float64(b.SQNR)))
+	})
 	if top > 0 && top < len(tensors) {
 		fmt.Fprintf(w, "The %d of %d tensors that lost most (--detail shows all):\n\n", top, len(tensors))
 		tensors = tensors[:top]
@@ -76,15 +78,3 @@ func writeTensors(w io.Writer, tensors []quantize.TensorLoss, top int) {
 }
 
 const nameWidth = 80 - 8 - 9 - 9 - 7 - 4*2
-
-// rank orders tensors by what they lost: those with values that became NaN first, then by
-// SQNR; those that had nothing to lose last.
-func rank(t quantize.TensorLoss) float64 {
-	switch {
-	case t.BecameNonFinite > 0:
-		return math.Inf(-1)
-	case t.SQNR != t.SQNR:
-		return math.Inf(1)
-	}
-	return float64(t.SQNR)
-}

@@ -277,7 +277,7 @@ func (s *Set) Notes() (notes []string) {
 // healthText says what each run of train judged its operands to be.
 func (s *Set) healthText() string {
 	var parts []string
-	for _, verdict := range append(slices.Clone(comparison.Verdicts), "") {
+	for _, verdict := range append(slices.Clone(comparison.Diagnoses), "") {
 		var names []string
 		for _, t := range s.Train {
 			if t.Health == verdict {

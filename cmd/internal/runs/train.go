@@ -36,7 +36,7 @@ type Train struct {
 	HeldOutGap  float64 // the same of held-out losses; NaN if they were not judged
 	Curves      Curves
 	Extensions  []comparison.Extension
-	Health      string // one of [comparison.Verdicts]; "" if an earlier octavo did not judge
+	Health      string // one of [comparison.Diagnoses]; "" if an earlier octavo did not judge
 
 	recipe string // "" if none is named
 
@@ -163,8 +163,8 @@ func parseResult(data []byte) (t Train, err error) {
 		t.HeldOutGap = math.NaN()
 	}
 	if f.Health != nil {
-		if t.Health = f.Health.Verdict; !slices.Contains(comparison.Verdicts, t.Health) {
-			return t, fmt.Errorf("health.verdict is %s: want one of %s", textout.Quoted(t.Health), strings.Join(comparison.Verdicts, ", "))
+		if t.Health = f.Health.Verdict; !slices.Contains(comparison.Diagnoses, t.Health) {
+			return t, fmt.Errorf("health.verdict is %s: want one of %s", textout.Quoted(t.Health), strings.Join(comparison.Diagnoses, ", "))
 		}
 	}
 	t.Options, t.Extensions, t.recipe = f.options(), f.Extensions, valueOf(f.Options["recipe"])

@@ -15,7 +15,7 @@ import (
 
 // checks are all checks. Their random numbers depend on their names.
 var checks = []check{
-	{"encode", func(r *rand.Rand) []part {
+	{"encode", func(r *rand.Rand) []output {
 		switch r.IntN(6) {
 		case 0:
 			return encode[float64](r)
@@ -27,7 +27,7 @@ var checks = []check{
 		return encode[float32](r)
 	}},
 	{"encode blocks", encodeBlocks},
-	{"decode", func(r *rand.Rand) []part {
+	{"decode", func(r *rand.Rand) []output {
 		switch r.IntN(6) {
 		case 0:
 			return decode[float64](r)
@@ -40,7 +40,7 @@ var checks = []check{
 	}},
 	{"amax", amax},
 	{"quantize", quantize},
-	{"products", func(r *rand.Rand) []part {
+	{"products", func(r *rand.Rand) []output {
 		switch r.IntN(4) {
 		case 0:
 			return multiply[fp8.BFloat16](r)
@@ -53,7 +53,7 @@ var checks = []check{
 }
 
 // encode encodes values under one scale, with and without Stats.
-func encode[T fp8.Float](r *rand.Rand) []part {
+func encode[T fp8.Float](r *rand.Rand) []output {
 	n, f, p, s := anyLength(r), anyFormat(r), anyPolicy(r), anyScale(r)
 	x := narrow[T](anyValues(r, 1, n, f, tensor.Block{Rows: 1, Cols: 1 + r.IntN(200)}))
 	first := r.Uint64N(1 << r.IntN(64))
@@ -63,15 +63,15 @@ func encode[T fp8.Float](r *rand.Rand) []part {
 	wholePlain, plain := codeMemory(r, n)
 	fp8.EncodeScaled(plain, x, f, p, s, first, nil)
 	of := fmt.Sprintf("%T to %v, %+v, %+v", *new(T), f, p, s)
-	return []part{
-		codePart("codes of "+of, whole),
-		statsPart("Stats of "+of, &st),
-		codePart("codes without Stats of "+of, wholePlain),
+	return []output{
+		codeOutput("codes of "+of, whole),
+		statsOutput("Stats of "+of, &st),
+		codeOutput("codes without Stats of "+of, wholePlain),
 	}
 }
 
 // encodeBlocks encodes values under a scale for each block.
-func encodeBlocks(r *rand.Rand) []part {
+func encodeBlocks(r *rand.Rand) []output {
 	n, f, p := anyLength(r), anyFormat(r), anyPolicy(r)
 	block := anyOf(r, []int{1 + r.IntN(300), 16, 32, 128})
 	x := anyValues(r, 1, n, f, tensor.Block{Rows: 1, Cols: block})
@@ -91,14 +91,14 @@ func encodeBlocks(r *rand.Rand) []part {
 	var st fp8.Stats
 	fp8.EncodeBlocks(&e, codes, x, &b, uint64(r.IntN(1000)), &st)
 	of := fmt.Sprintf("%v in blocks of %d, %+v", f, block, p)
-	return []part{codePart("codes of "+of, whole), statsPart("Stats of "+of, &st)}
+	return []output{codeOutput("codes of "+of, whole), statsOutput("Stats of "+of, &st)}
 }
 
 // decode decodes codes, with and without a scale.
 func decode[T interface {
 	fp8.Float
 	number
-}](r *rand.Rand) []part {
+}](r *rand.Rand) []output {
 	n, f, scale := anyLength(r), anyFormat(r), anyScale(r).Stored
 	codes := make([]byte, n)
 	for i := range codes {
@@ -109,14 +109,14 @@ func decode[T interface {
 	wholeScaled, scaled := memory(r, n, filler[T]())
 	fp8.DecodeScaled(scaled, codes, f, scale)
 	of := fmt.Sprintf("%v as %T", f, *new(T))
-	return []part{
+	return []output{
 		numbers("values of "+of, whole),
 		numbers(fmt.Sprintf("values of %s times %v", of, scale), wholeScaled),
 	}
 }
 
 // amax looks for the largest magnitudes of a slice and of its blocks.
-func amax(r *rand.Rand) []part {
+func amax(r *rand.Rand) []output {
 	n, block := anyLength(r), 1+r.IntN(300)
 	x := anyValues(r, 1, n, anyFormat(r), tensor.Block{Rows: 1, Cols: block})
 	whole, one := memory(r, 2, filler[float32]())
@@ -134,11 +134,11 @@ func amax(r *rand.Rand) []part {
 	}
 	all := numbers(fmt.Sprintf("amax of %d values", n), whole)
 	all.names = []string{"amax", "whether there is a NaN"}
-	return []part{all, numbers(fmt.Sprintf("amax of %d values in blocks of %d", n, block), wholeBlocks)}
+	return []output{all, numbers(fmt.Sprintf("amax of %d values in blocks of %d", n, block), wholeBlocks)}
 }
 
 // quantize quantizes a matrix under a library's recipe and dequantizes it.
-func quantize(r *rand.Rand) []part {
+func quantize(r *rand.Rand) []output {
 	f := anyFormat(r)
 	p := anyOf(r, scaling.ProfilesFor(f))
 	for p.Delayed() || p.Outer() {
@@ -158,10 +158,10 @@ func quantize(r *rand.Rand) []part {
 	back := make([]float32, len(x)+guard)
 	tensor.Dequantize(back[:len(x)], t)
 	of := fmt.Sprintf("%dx%d by %v, %+v", rows, cols, recipe, recipe.Policy)
-	return []part{
+	return []output{
 		numbers("scales of "+of, append(t.Scales, make([]float32, guard)...)),
-		codePart("codes of "+of, append(t.Codes, make([]byte, guard)...)),
-		statsPart("Stats of "+of, &st),
+		codeOutput("codes of "+of, append(t.Codes, make([]byte, guard)...)),
+		statsOutput("Stats of "+of, &st),
 		numbers("values of "+of, back),
 	}
 }

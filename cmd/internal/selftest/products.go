@@ -36,7 +36,7 @@ type result interface {
 }
 
 // multiply multiplies a matrix with a tensor and with the packed one.
-func multiply[T result](r *rand.Rand) []part {
+func multiply[T result](r *rand.Rand) []output {
 	m, n, k := anySize(r)
 	blocks := anyOf(r, blockPairs)
 	a, b := anyOperand(r, "a", blocks[0], m, k), anyOperand(r, "b", blocks[1], n, k)
@@ -54,11 +54,11 @@ func multiply[T result](r *rand.Rand) []part {
 	copy(cPacked, old)
 	must(gemm.Multiply(context.Background(), cPacked, a, packed, o))
 	of := fmt.Sprintf("%T, %s, bias %v, accumulate %v", *new(T), describeProduct(a, b), o.Bias != nil, o.Accumulate)
-	return []part{numbers("C of "+of, whole), numbers("C, B packed, of "+of, wholePacked)}
+	return []output{numbers("C of "+of, whole), numbers("C, B packed, of "+of, wholePacked)}
 }
 
 // grouped multiplies groups of rows and of K, as experts do.
-func grouped(r *rand.Rand) []part {
+func grouped(r *rand.Rand) []output {
 	experts := 1 + r.IntN(4)
 	n, k := 1+r.IntN(60), 1+r.IntN(300)
 	rows, total := make([]int, experts), 0
@@ -82,16 +82,16 @@ func grouped(r *rand.Rand) []part {
 	must(gemm.GroupedRows(context.Background(), c, a, weights, rows, o))
 	wholePacked, cPacked := memory(r, total*n, filler[float32]())
 	must(gemm.GroupedRows(context.Background(), cPacked, a, packed, rows, o))
-	parts := []part{numbers("C of groups "+of, whole), numbers("C, B packed, of groups "+of, wholePacked)}
+	outputs := []output{numbers("C of groups "+of, whole), numbers("C, B packed, of groups "+of, wholePacked)}
 
 	masked := anyOperand(r, "a", tile, experts, 12, k)
 	wholeMasked, cMasked := memory(r, experts*12*n, filler[float32]())
 	must(gemm.GroupedMasked(context.Background(), cMasked, masked, weights, rows, o))
-	return append(parts, numbers("C of masked groups "+of, wholeMasked), groupedK(r, o))
+	return append(outputs, numbers("C of masked groups "+of, wholeMasked), groupedK(r, o))
 }
 
 // groupedK sums along groups of columns.
-func groupedK(r *rand.Rand, o gemm.Options) part {
+func groupedK(r *rand.Rand, o gemm.Options) output {
 	m, n := 1+r.IntN(20), 1+r.IntN(60)
 	cols, total := make([]int, 1+r.IntN(4)), 0
 	for e := range cols {

@@ -21,7 +21,7 @@ type Result struct {
 	Seed       uint64   `json:"seed"`
 	Seconds    float64  `json:"seconds"`
 	Checks     []Count  `json:"checks"`
-	Fault      *Fault   `json:"fault,omitempty"`
+	Failure    *Failure `json:"fault,omitempty"`
 }
 
 // Count is how much a check has compared at each level.
@@ -31,8 +31,8 @@ type Count struct {
 	Bytes int64  `json:"bytes"`
 }
 
-// Fault is the first wrong bit.
-type Fault struct {
+// Failure is the first wrong bit.
+type Failure struct {
 	Check string `json:"check"`
 	Level string `json:"level"`
 	Seed  uint64 `json:"seed"` // that repeats it
@@ -56,36 +56,36 @@ func (t *tester) newResult() *Result {
 	return r
 }
 
-func (r *Result) count(check int, parts []part) {
+func (r *Result) count(check int, outputs []output) {
 	c := &r.Checks[check]
 	c.Cases++
-	for _, p := range parts {
+	for _, p := range outputs {
 		c.Bytes += int64(len(p.data))
 	}
 }
 
 // compare returns the first difference between two results of a case, or nil.
-func compare(want, got []part) *Fault {
+func compare(want, got []output) *Failure {
 	for i, w := range want {
 		if w.what == panicked {
-			return &Fault{What: w.what, Place: "in plain Go as well", Want: "no panic", Got: w.brief()}
+			return &Failure{What: w.what, Place: "in plain Go as well", Want: "no panic", Got: w.brief()}
 		}
 		if i >= len(got) || got[i].what != w.what || len(got[i].data) != len(w.data) {
-			return &Fault{What: w.what, Place: "as a whole", Want: w.brief(), Got: describe(got, i)}
+			return &Failure{What: w.what, Place: "as a whole", Want: w.brief(), Got: describe(got, i)}
 		}
 		if g := got[i]; !bytes.Equal(w.data, g.data) {
-			return w.fault(g)
+			return w.failure(g)
 		}
 	}
 	return nil
 }
 
-// describe says what is in place of a part that is not there.
-func describe(parts []part, i int) string {
-	if i >= len(parts) {
+// describe says what is in place of an output that is not there.
+func describe(outputs []output, i int) string {
+	if i >= len(outputs) {
 		return "nothing"
 	}
-	return parts[i].brief()
+	return outputs[i].brief()
 }
 
 // WriteText writes the result for people.
@@ -103,15 +103,15 @@ func (r *Result) WriteText(w io.Writer) error {
 	if err := t.Flush(); err != nil {
 		return err
 	}
-	if r.Fault == nil {
+	if r.Failure == nil {
 		_, err := fmt.Fprintln(w, textout.Wrap("PASS: "+r.passed(), 80, ""))
 		return err
 	}
-	_, err := fmt.Fprintf(w, "FAIL: %v\nTo repeat it: octavo selftest --seed %d\n", r.Fault, r.Fault.Seed)
+	_, err := fmt.Fprintf(w, "FAIL: %v\nTo repeat it: octavo selftest --seed %d\n", r.Failure, r.Failure.Seed)
 	return err
 }
 
-// passed says what was the same where there is no fault.
+// passed says what was the same where there is no failure.
 func (r *Result) passed() string {
 	judged := slices.DeleteFunc(slices.Clone(r.Levels), func(l string) bool { return slices.Contains(r.Refused, l) })
 	text := "every bit of these cases is the same at levels " + strings.Join(judged, ", ")
@@ -124,8 +124,8 @@ func (r *Result) passed() string {
 	return text
 }
 
-// String returns the fault as one line.
-func (f *Fault) String() string {
+// String returns the failure as one line.
+func (f *Failure) String() string {
 	return fmt.Sprintf("%s at level %s: %s, %s: got %s, want %s", f.Check, f.Level, f.What, f.Place, f.Got, f.Want)
 }
 

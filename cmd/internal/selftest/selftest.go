@@ -37,18 +37,18 @@ type tester struct {
 
 	// fault, unless nil, changes what a check gave at a level, in tests of the
 	// self test. repeat says that the level is run to be compared.
-	fault func(l cpu.Level, repeat bool, name string, parts []part)
+	fault func(l cpu.Level, repeat bool, name string, outputs []output)
 }
 
 // check runs kernels on random inputs and returns all that they gave. It depends
 // on nothing but its random numbers.
 type check struct {
 	name string
-	run  func(*rand.Rand) []part
+	run  func(*rand.Rand) []output
 }
 
 // Run tests until the time is over, at least one round of all checks at all
-// levels, or until there is a fault or the context ends: then the result is of what was
+// levels, or until there is a failure or the context ends: then the result is of what was
 // tested until then, to the end of the round, a fraction of a second. The level in use
 // must not be changed meanwhile.
 func Run(ctx context.Context, o Options) (*Result, error) {
@@ -61,25 +61,25 @@ func (t *tester) run(ctx context.Context) (*Result, error) {
 	start := time.Now()
 	total := t.Time.Milliseconds()
 	for rounds := 0; ; rounds++ {
-		fault, err := t.round(r, t.Seed+uint64(rounds*t.workers))
+		failure, err := t.round(r, t.Seed+uint64(rounds*t.workers))
 		if err != nil {
 			return nil, err
 		}
-		r.Fault = fault
+		r.Failure = failure
 		elapsed := time.Since(start)
 		if t.Progress != nil {
 			t.Progress.Progress("selftest", min(elapsed.Milliseconds(), total), total)
 		}
-		if fault != nil || ctx.Err() != nil || elapsed >= t.Time {
+		if failure != nil || ctx.Err() != nil || elapsed >= t.Time {
 			r.Seconds = elapsed.Seconds()
-			r.Pass = fault == nil
+			r.Pass = failure == nil
 			return r, nil
 		}
 	}
 }
 
 // round runs each check once for every worker, from the given seed on.
-func (t *tester) round(r *Result, seed uint64) (*Fault, error) {
+func (t *tester) round(r *Result, seed uint64) (*Failure, error) {
 	want, err := t.all(cpu.Generic, false, seed, 0)
 	if err != nil {
 		return nil, err
@@ -107,13 +107,13 @@ func (t *tester) round(r *Result, seed uint64) (*Fault, error) {
 func (t *tester) dealt(worker, shift int) int { return (worker + shift) % t.workers }
 
 // all runs the cases of a round at a level.
-func (t *tester) all(l cpu.Level, repeat bool, seed uint64, shift int) ([][]part, error) {
+func (t *tester) all(l cpu.Level, repeat bool, seed uint64, shift int) ([][]output, error) {
 	restore, err := cpu.Force(l)
 	if err != nil {
 		return nil, err
 	}
 	defer restore()
-	results := make([][]part, len(t.checks)*t.workers)
+	results := make([][]output, len(t.checks)*t.workers)
 	var wait sync.WaitGroup
 	for w := range t.workers {
 		wait.Go(func() {
@@ -121,11 +121,11 @@ func (t *tester) all(l cpu.Level, repeat bool, seed uint64, shift int) ([][]part
 			defer runtime.UnlockOSThread()
 			place := t.dealt(w, shift)
 			for i, c := range t.checks {
-				parts := c.safely(seed + uint64(place))
+				outputs := c.safely(seed + uint64(place))
 				if t.fault != nil {
-					t.fault(l, repeat, c.name, parts)
+					t.fault(l, repeat, c.name, outputs)
 				}
-				results[i*t.workers+place] = parts
+				results[i*t.workers+place] = outputs
 			}
 		})
 	}
@@ -134,10 +134,10 @@ func (t *tester) all(l cpu.Level, repeat bool, seed uint64, shift int) ([][]part
 }
 
 // safely runs a case, of which a panic is a result as well.
-func (c check) safely(seed uint64) (parts []part) {
+func (c check) safely(seed uint64) (outputs []output) {
 	defer func() {
 		if p := recover(); p != nil {
-			parts = []part{{what: panicked, size: 1, data: fmt.Append(nil, p)}}
+			outputs = []output{{what: panicked, size: 1, data: fmt.Append(nil, p)}}
 		}
 	}()
 	h := fnv.New64a()

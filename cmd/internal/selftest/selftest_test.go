@@ -54,7 +54,7 @@ func TestPass(t *testing.T) {
 		last = done
 	})})
 	require.NoError(t, err)
-	require.Nil(t, r.Fault, "%v", r.Fault)
+	require.Nil(t, r.Failure, "%v", r.Failure)
 	require.True(t, r.Pass)
 	require.Positive(t, rounds)
 	require.EqualValues(t, 500, last)
@@ -82,32 +82,32 @@ func TestAtLeastOneRound(t *testing.T) {
 	}
 }
 
-// TestFaults flips one bit of one result, in every part of every check and at
+// TestFaults flips one bit of one result, in every output of every check and at
 // every level, and demands to be told which.
 func TestFaults(t *testing.T) {
 	for _, c := range checks {
 		for _, l := range cpu.Levels() {
 			for index := 0; ; index++ {
 				const seed = 11
-				parts := c.safely(seed + 1) // that of the second worker
-				if index == len(parts) {
+				outputs := c.safely(seed + 1) // that of the second worker
+				if index == len(outputs) {
 					break
 				}
-				p := parts[index]
+				p := outputs[index]
 				r := rand.New(rand.NewPCG(uint64(index), uint64(l)))
 				bit := r.IntN(8 * len(p.data))
 				tester := newTester(seed, c.name)
 				var injected atomic.Int32
-				tester.fault = func(at cpu.Level, repeat bool, name string, got []part) {
+				tester.fault = func(at cpu.Level, repeat bool, name string, got []output) {
 					if at == l && repeat && name == c.name && got[index].what == p.what && bytes.Equal(got[index].data, p.data) {
 						got[index].data[bit/8] ^= 1 << (bit % 8)
 						injected.Add(1)
 					}
 				}
-				f := tester.result(t).Fault
+				f := tester.result(t).Failure
 				require.EqualValues(t, 1, injected.Load(), "%s, %s", c.name, p.what)
 				require.NotNil(t, f, "%s at %v, bit %d of %s", c.name, l, bit, p.what)
-				require.Equal(t, &Fault{
+				require.Equal(t, &Failure{
 					Check: c.name, Level: l.String(), Seed: seed + 1, What: p.what, Place: p.place(bit / 8 / p.size),
 					Want: f.Want, Got: f.Got,
 				}, f)
@@ -124,12 +124,12 @@ func TestFaults(t *testing.T) {
 // TestFaultBehindTheEnd changes what lies behind a result.
 func TestFaultBehindTheEnd(t *testing.T) {
 	tester := newTester(3, "encode")
-	tester.fault = func(_ cpu.Level, repeat bool, _ string, got []part) {
+	tester.fault = func(_ cpu.Level, repeat bool, _ string, got []output) {
 		if repeat {
 			got[0].data[len(got[0].data)-1] = 0
 		}
 	}
-	f := tester.result(t).Fault
+	f := tester.result(t).Failure
 	require.Regexp(t, `^element \d+ of \d+, behind the last$`, f.Place)
 	require.Equal(t, "A5", f.Want)
 	require.Equal(t, "00", f.Got)
@@ -138,22 +138,22 @@ func TestFaultBehindTheEnd(t *testing.T) {
 // TestPanics has checks that panic, everywhere and at a level.
 func TestPanics(t *testing.T) {
 	tester := newTester(3)
-	tester.checks = []check{{"broken", func(*rand.Rand) []part { panic("no such shape") }}}
-	require.Equal(t, &Fault{Check: "broken", Level: "generic", Seed: 3, What: "panic", Place: "in plain Go as well", Want: "no panic", Got: "panic: no such shape"},
-		tester.result(t).Fault)
+	tester.checks = []check{{"broken", func(*rand.Rand) []output { panic("no such shape") }}}
+	require.Equal(t, &Failure{Check: "broken", Level: "generic", Seed: 3, What: "panic", Place: "in plain Go as well", Want: "no panic", Got: "panic: no such shape"},
+		tester.result(t).Failure)
 	var calls atomic.Int32
-	tester.checks = []check{{"broken", func(*rand.Rand) []part {
+	tester.checks = []check{{"broken", func(*rand.Rand) []output {
 		if calls.Add(1) > 3 {
 			panic("index out of range")
 		}
-		return []part{codePart("codes", make([]byte, 40))}
+		return []output{codeOutput("codes", make([]byte, 40))}
 	}}}
-	f := tester.result(t).Fault
+	f := tester.result(t).Failure
 	require.Equal(t, "as a whole", f.Place)
 	require.Equal(t, "panic: index out of range", f.Got)
 	require.Equal(t, "codes, 40 bytes", f.Want)
 
-	require.Equal(t, "nothing", compare([]part{{what: "x", size: 1}}, nil).Got)
+	require.Equal(t, "nothing", compare([]output{{what: "x", size: 1}}, nil).Got)
 }
 
 // TestSeedRepeats demands that the seed of a case makes it the first.
@@ -178,7 +178,7 @@ func testRounds(t *testing.T) {
 	tester.Time = 20 * time.Millisecond
 	rounds := 0
 	tester.Progress = progress.Func(func(string, int64, int64) { rounds++ })
-	tester.checks = []check{{"seen", func(r *rand.Rand) []part {
+	tester.checks = []check{{"seen", func(r *rand.Rand) []output {
 		mu.Lock()
 		seen[r.Uint64()]++
 		mu.Unlock()
@@ -237,7 +237,7 @@ func TestPassed(t *testing.T) {
 func TestReport(t *testing.T) {
 	r := newTester(7).newResult()
 	r.Levels, r.Refused = []string{"generic", "amx"}, []string{"amx"}
-	r.Fault = &Fault{Check: "encode", Level: "amx", Seed: 9, What: "codes", Place: "element 1 of 2", Want: "7F", Got: "7E"}
+	r.Failure = &Failure{Check: "encode", Level: "amx", Seed: 9, What: "codes", Place: "element 1 of 2", Want: "7F", Got: "7E"}
 	var text bytes.Buffer
 	require.NoError(t, r.WriteText(&text))
 	require.Contains(t, text.String(), "levels generic, amx against plain Go on 3 processors, seed 7, 0.0 s\n")

@@ -62,7 +62,7 @@ func auditTest(c *call) (any, []safetensors.Tensor, error) {
 			return nil, nil, err
 		}
 	}
-	r, err := audit.RunType(c.ctx, o.Type, product, test, audit.Options{Alone: o.Alone, Seed: o.Seed, Workers: o.Workers, Progress: c})
+	r, err := audit.RunType(c.ctx, o.Type, product, test, audit.Options{NoProposal: o.Alone, Seed: o.Seed, Workers: o.Workers, Progress: c})
 	if err != nil {
 		return nil, nil, err
 	}

@@ -1,10 +1,10 @@
 package vectors
 
 import (
-	"math/bits"
 	"math/rand/v2"
 
 	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/internal/random"
 )
 
 // rng draws from PCG, whose bits are defined, in ways that are the same on every
@@ -14,10 +14,7 @@ type rng struct{ *rand.PCG }
 func newRNG(seed, stream uint64) rng { return rng{rand.NewPCG(seed, stream)} }
 
 // below returns an integer from 0 to n-1.
-func (d rng) below(n int) int {
-	high, _ := bits.Mul64(d.Uint64(), uint64(n))
-	return int(high)
-}
+func (d rng) below(n int) int { return random.Below(d.Uint64(), n) }
 
 func (d rng) bits() uint32 { return uint32(d.Uint64() >> 32) }
 

@@ -144,7 +144,7 @@ func TestGoldensAreRight(t *testing.T) {
 			require.NoError(t, err)
 			out, err := g.file.Float32s(in.Out)
 			require.NoError(t, err)
-			require.InEpsilon(t, relative(out, exact), float64(v.Sequences[0].Report.RelL2), 1e-9, prefix)
+			require.InEpsilon(t, relative(out, exact), float64(v.Sequences[0].Comparison.RelL2), 1e-9, prefix)
 		}
 	}
 	if !testing.Short() {
@@ -233,8 +233,8 @@ func TestGoldenMutantsAreNamed(t *testing.T) {
 			require.True(t, names(verdict, f.Kind), "%s: %s\n%s", what, verdict.Title(), verdict.Cause())
 			require.LessOrEqual(t, len(verdict.Fault().Same), 1, what)
 			require.Contains(t, verdict.Title(), "wrong: ")
-			if verdict.Sequences[0].Report.NonFinite == 0 { // mutants.json counts NaN as 0
-				require.InEpsilon(t, m.RelL2, float64(verdict.Sequences[0].Report.RelL2), 1e-8, what)
+			if verdict.Sequences[0].Comparison.NonFinite == 0 { // mutants.json counts NaN as 0
+				require.InEpsilon(t, m.RelL2, float64(verdict.Sequences[0].Comparison.RelL2), 1e-8, what)
 			}
 		}
 	}

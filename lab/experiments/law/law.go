@@ -111,7 +111,7 @@ func predict(n, d float64, weights, activations int) (p prediction, err error) {
 		return p, err
 	}
 	law := plan.Sun2025()
-	format, err := law.WholeLayout(weights, lawBlock)
+	format, err := law.BestWholeFormat(weights, lawBlock)
 	if err != nil {
 		return p, err
 	}

@@ -107,8 +107,8 @@ func (c *Claim) tilings() (all []guess) {
 }
 
 // bound returns what the bounds of a kernel depend on, as far as it is known.
-func (c *Claim) bound(k flash.Kernel) flash.Claim {
-	b := k.Claim()
+func (c *Claim) bound(k flash.Kernel) flash.Numerics {
+	b := k.Numerics()
 	if c.Kernel == nil && c.Tile == nil {
 		b.Tile = 0
 	}

@@ -215,7 +215,7 @@ func (j *job) covered(ctx context.Context, g guess) (bool, error) {
 
 // compare compares a result with the exact one under the bounds of a claim. It returns the
 // largest error of each row in units of its bounds, too.
-func (s *sequence) compare(ctx context.Context, c flash.Claim) (r flash.Report, ratios []float64, err error) {
+func (s *sequence) compare(ctx context.Context, c flash.Numerics) (r flash.Comparison, ratios []float64, err error) {
 	want := *s.want
 	if c.Base2 {
 		want.LSE = slices.Clone(want.LSE)
@@ -242,8 +242,8 @@ func (s *sequence) compare(ctx context.Context, c flash.Claim) (r flash.Report, 
 }
 
 // worst is the largest error in units of its bound.
-func worst(r *flash.Report) (ratio float64) {
-	for _, w := range []*flash.Worst{r.Worst, r.WorstLSE} {
+func worst(r *flash.Comparison) (ratio float64) {
+	for _, w := range []*flash.ElementError{r.Worst, r.WorstLSE} {
 		if w != nil {
 			ratio = max(ratio, float64(w.Ratio))
 		}
@@ -263,7 +263,7 @@ func (j *job) explain(ctx context.Context, v *Verdict, g guess) error {
 		return err
 	}
 	var wrong []int
-	for h, r := range q.Report.Heads {
+	for h, r := range q.Comparison.Heads {
 		for _, i := range r.Rows {
 			wrong = append(wrong, h*s.sizes.Queries+i)
 		}
@@ -312,7 +312,7 @@ func (j *job) sequence(ctx context.Context, s *sequence, k flash.Kernel) (*Seque
 	if err != nil {
 		return nil, err
 	}
-	q := &Sequence{Queries: s.sizes.Queries, Keys: s.sizes.Keys, Looked: s.looked, Report: r, ratios: ratios}
+	q := &Sequence{Queries: s.sizes.Queries, Keys: s.sizes.Keys, Looked: s.looked, Comparison: r, ratios: ratios}
 	q.restore()
 	if j.claim.Kernel != nil {
 		is, err := flash.Predict(ctx, s.p, k, s.rows)
@@ -346,12 +346,12 @@ func (q *Sequence) restore() {
 	if q.Looked == nil {
 		return
 	}
-	for _, w := range []*flash.Worst{q.Report.Worst, q.Report.WorstLSE} {
+	for _, w := range []*flash.ElementError{q.Comparison.Worst, q.Comparison.WorstLSE} {
 		if w != nil {
 			w.Query = q.Looked[w.Query]
 		}
 	}
-	for _, h := range q.Report.Heads {
+	for _, h := range q.Comparison.Heads {
 		for n, i := range h.Rows {
 			h.Rows[n] = q.Looked[i]
 		}

@@ -34,9 +34,9 @@ func TestBatch(t *testing.T) {
 		v, err := Check(t.Context(), results, Claim{}, o)
 		require.NoError(t, err)
 		require.Equal(t, "fail", v.Outcome)
-		w := v.Sequences[1].Report.Worst
+		w := v.Sequences[1].Comparison.Worst
 		require.Equal(t, [3]int{2, 4, 7}, [3]int{w.Head, w.Query, w.Column})
-		require.Equal(t, []int{4}, v.Sequences[1].Report.Heads[2].Rows)
+		require.Equal(t, []int{4}, v.Sequences[1].Comparison.Heads[2].Rows)
 		var text, page strings.Builder
 		require.NoError(t, v.WriteText(&text))
 		require.Contains(t, text.String(), "sequence 1, head 2, row 4, column 7: got ")

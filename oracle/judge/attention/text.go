@@ -58,7 +58,7 @@ func (v *Verdict) Cause() string {
 		return text
 	}
 	for i, q := range v.Sequences {
-		if q.Explanation != nil && !q.Report.OK() {
+		if q.Explanation != nil && !q.Comparison.OK() {
 			return v.place(i, ": ") + q.Explanation.String()
 		}
 	}
@@ -163,11 +163,11 @@ func sums(p flash.Product) string {
 func (v *Verdict) findings() (lines []verdict.Line) {
 	b := v.worstSequence()
 	q := &v.Sequences[b]
-	r, place := &q.Report, v.place(b, ", ")
+	r, place := &q.Comparison, v.place(b, ", ")
 	if q.Looked != nil {
 		lines = append(lines, verdict.Linef("looked at", "%s%d of %d queries of each head", place, len(q.Looked), q.Queries))
 	}
-	errorOf := func(w *flash.Worst) string {
+	errorOf := func(w *flash.ElementError) string {
 		return fmt.Sprintf("got %.7g, want %.7g, %.3g times the bound %.3g", float64(w.Got), float64(w.Want), float64(w.Ratio), float64(w.Bound))
 	}
 	largest := verdict.Line{Name: "largest error", Value: "none"}
@@ -210,7 +210,7 @@ const mostHeads = 16
 // heads lists heads with something outside, and says how many more there are.
 func (v *Verdict) heads() (lines []headLine, more int) {
 	for b := range v.Sequences {
-		for h, r := range v.Sequences[b].Report.Heads {
+		for h, r := range v.Sequences[b].Comparison.Heads {
 			if len(r.Rows) == 0 {
 				continue
 			}

@@ -47,7 +47,7 @@ type Sequence struct {
 	Queries     int                `json:"queries"`
 	Keys        int                `json:"keys"`
 	Looked      []int              `json:"looked,omitempty"` // queries that were looked at, if not all
-	Report      flash.Report       `json:"report"`
+	Comparison  flash.Comparison   `json:"report"`
 	SameBits    *Same              `json:"sameBits,omitempty"` // as a kernel that has a name
 	Explanation *flash.Explanation `json:"explanation,omitempty"`
 
@@ -87,9 +87,9 @@ func (v *Verdict) within() bool {
 }
 
 // total adds the counts of all sequences.
-func (v *Verdict) total() (all flash.Report) {
+func (v *Verdict) total() (all flash.Comparison) {
 	for i := range v.Sequences {
-		r := &v.Sequences[i].Report
+		r := &v.Sequences[i].Comparison
 		all.Elements += r.Elements
 		all.Outside += r.Outside
 		all.LSEOutside += r.LSEOutside
@@ -106,14 +106,14 @@ func (v *Verdict) total() (all flash.Report) {
 func (v *Verdict) worstSequence() int {
 	ratios := make([]float64, len(v.Sequences))
 	for b := range ratios {
-		ratios[b] = worst(&v.Sequences[b].Report)
+		ratios[b] = worst(&v.Sequences[b].Comparison)
 	}
 	return slices.Index(ratios, slices.Max(ratios))
 }
 
 // head returns the largest error of a head in units of its bound.
 func (q *Sequence) head(h int) (ratio float64) {
-	n := len(q.ratios) / len(q.Report.Heads)
+	n := len(q.ratios) / len(q.Comparison.Heads)
 	for _, r := range q.ratios[h*n : (h+1)*n] {
 		ratio = max(ratio, r)
 	}

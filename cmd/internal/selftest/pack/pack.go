@@ -99,7 +99,7 @@ type runner struct {
 // Run runs the pack at all levels of kernels that the processor has, until there is a wrong
 // result or all is done. If ctx ends first the verdict is [Incomplete]. The level in use must
 // not be changed meanwhile.
-func Run(ctx context.Context, o Options) (*Verdict, error) {
+func Run(ctx context.Context, o Options) (*Result, error) {
 	r := runner{Options: o, size: burstSize, levels: cpu.Levels(), rounds: burst}
 	if o.For > 0 {
 		r.size = enduranceSize
@@ -108,8 +108,8 @@ func Run(ctx context.Context, o Options) (*Verdict, error) {
 	return r.run(ctx)
 }
 
-func (r *runner) run(ctx context.Context) (*Verdict, error) {
-	v := r.newVerdict()
+func (r *runner) run(ctx context.Context) (*Result, error) {
+	v := r.newResult()
 	start := time.Now()
 	defer func() { v.Seconds = time.Since(start).Seconds() }()
 	for repetition := 0; ; repetition++ {

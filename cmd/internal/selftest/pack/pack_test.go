@@ -270,10 +270,10 @@ func TestRounded(t *testing.T) {
 func TestRead(t *testing.T) {
 	smallFiles(t)
 	right := make(map[string]string) // checksums of seed 1
-	good := func() *Verdict {
+	good := func() *Result {
 		r := newRunner("swiglu")
 		r.size, r.operators = fileSize, operatorsOf(fileSize)
-		v := r.newVerdict()
+		v := r.newResult()
 		v.Outcome = Pass
 		for i, o := range r.operators {
 			v.Operators[i].Repetitions = 1
@@ -286,25 +286,25 @@ func TestRead(t *testing.T) {
 	}
 	failure := &Failure{Operator: "swiglu", Place: "row 1", Expected: "2", Got: "3"}
 	for _, c := range []struct {
-		change func(v *Verdict)
+		change func(v *Result)
 		want   string
 	}{
-		{func(*Verdict) {}, ""},
-		{func(v *Verdict) { v.Outcome, v.Failure = Fail, failure }, ""},
-		{func(v *Verdict) { v.Outcome, v.Operators[3].Skipped = Incomplete, "none here" }, ""},
-		{func(v *Verdict) { v.Form = "x" }, `its form is "x", version 1`},
-		{func(v *Verdict) { v.Version = 2 }, "version 2: want"},
-		{func(v *Verdict) { v.Size = "large" }, `its size is "large"`},
-		{func(v *Verdict) { v.Operators = v.Operators[1:] }, "operators, not"},
-		{func(v *Verdict) { v.Operators[0].Name = "product/other" }, `operator 0 is "product/other": want product/tensor`},
-		{func(v *Verdict) { v.Operators[1].Checksum = "0" }, `the checksum of product/tensor-e5m2 is "0": with seed 1 it is `},
-		{func(v *Verdict) { v.Seed = 2 }, "with seed 2 it is"},
-		{func(v *Verdict) { v.Operators[3].Skipped = "none here" }, `it says "pass" and has`},
-		{func(v *Verdict) { v.Operators[3].Repetitions = 0 }, `it says "pass" and has`},
-		{func(v *Verdict) { v.Failure = failure }, `it says "pass" and has`},
-		{func(v *Verdict) { v.Outcome = Fail }, `it says "fail", which does not go`},
-		{func(v *Verdict) { v.Outcome, v.Failure = Incomplete, failure }, `it says "incomplete", which`},
-		{func(v *Verdict) { v.Outcome = "maybe" }, `it says "maybe"`},
+		{func(*Result) {}, ""},
+		{func(v *Result) { v.Outcome, v.Failure = Fail, failure }, ""},
+		{func(v *Result) { v.Outcome, v.Operators[3].Skipped = Incomplete, "none here" }, ""},
+		{func(v *Result) { v.Form = "x" }, `its form is "x", version 1`},
+		{func(v *Result) { v.Version = 2 }, "version 2: want"},
+		{func(v *Result) { v.Size = "large" }, `its size is "large"`},
+		{func(v *Result) { v.Operators = v.Operators[1:] }, "operators, not"},
+		{func(v *Result) { v.Operators[0].Name = "product/other" }, `operator 0 is "product/other": want product/tensor`},
+		{func(v *Result) { v.Operators[1].Checksum = "0" }, `the checksum of product/tensor-e5m2 is "0": with seed 1 it is `},
+		{func(v *Result) { v.Seed = 2 }, "with seed 2 it is"},
+		{func(v *Result) { v.Operators[3].Skipped = "none here" }, `it says "pass" and has`},
+		{func(v *Result) { v.Operators[3].Repetitions = 0 }, `it says "pass" and has`},
+		{func(v *Result) { v.Failure = failure }, `it says "pass" and has`},
+		{func(v *Result) { v.Outcome = Fail }, `it says "fail", which does not go`},
+		{func(v *Result) { v.Outcome, v.Failure = Incomplete, failure }, `it says "incomplete", which`},
+		{func(v *Result) { v.Outcome = "maybe" }, `it says "maybe"`},
 	} {
 		v := good()
 		c.change(v)
@@ -326,7 +326,7 @@ func TestRead(t *testing.T) {
 }
 
 func TestText(t *testing.T) {
-	v := newRunner("swiglu", "rmsnorm").newVerdict()
+	v := newRunner("swiglu", "rmsnorm").newResult()
 	v.Operators[0] = Operator{Name: "swiglu", How: "torch", Repetitions: 2, Elements: 8, Checksum: "ab"}
 	v.Operators[1].Skipped = "none here"
 	v.Machine.Refused = []string{"amx"}

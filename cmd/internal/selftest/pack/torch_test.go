@@ -39,7 +39,7 @@ func TestTorch(t *testing.T) {
 	for _, f := range files {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, f.Name), f.Data, 0o666))
 	}
-	run := func(args ...string) *Verdict {
+	run := func(args ...string) *Result {
 		var out, log bytes.Buffer
 		cmd := exec.Command(python, append([]string{filepath.Join(dir, ScriptFile), "--device", "cpu"}, args...)...)
 		cmd.Env, cmd.Stdout, cmd.Stderr = environment, &out, &log

@@ -13,8 +13,8 @@ import (
 	"github.com/octavo-fp8/octavo/telemetry"
 )
 
-// Verdict is the health of the FP8 model: what its operands lost in each of all steps.
-type Verdict struct {
+// Diagnosis is the health of the FP8 model: what its operands lost in each of all steps.
+type Diagnosis struct {
 	Verdict  string `json:"verdict"`        // healthy, suspect, sick, or undecided
 	Summary  string `json:"summary"`        // the verdict as a sentence
 	Steps    int    `json:"stepsJudged"`    // that were judged
@@ -28,8 +28,8 @@ type Verdict struct {
 
 const undecided = "undecided"
 
-// Verdicts are all that a [Verdict] can be.
-var Verdicts = []string{telemetry.Sick.String(), telemetry.Suspect.String(), undecided, telemetry.Healthy.String()}
+// Diagnoses are all verdicts of a [Diagnosis].
+var Diagnoses = []string{telemetry.Sick.String(), telemetry.Suspect.String(), undecided, telemetry.Healthy.String()}
 
 // Finding is an operand that lost too much in one way.
 type Finding struct {
@@ -56,9 +56,9 @@ const (
 	notFinite = "not finite"
 )
 
-// Verdict judges what was recorded, and nothing else.
-func (r *Result) Verdict() Verdict {
-	v := Verdict{Findings: r.findings(), NotJudged: r.notJudged()}
+// Diagnosis judges what was recorded, and nothing else.
+func (r *Result) Diagnosis() Diagnosis {
+	v := Diagnosis{Findings: r.findings(), NotJudged: r.notJudged()}
 	sick, suspect := map[string]bool{}, map[string]bool{}
 	for _, f := range v.Findings {
 		if f.Health == telemetry.Sick {
@@ -219,7 +219,7 @@ func (r *Result) notJudged() []string {
 }
 
 // advice says what to try against what was found.
-func (r *Result) advice(v Verdict, sick int) (all []string) {
+func (r *Result) advice(v Diagnosis, sick int) (all []string) {
 	found := map[string]bool{}
 	gradients := false // that were flushed
 	for _, f := range v.Findings {
@@ -266,7 +266,7 @@ const mostFindings = 6
 
 // writeVerdict writes the health for a terminal.
 func (r *Result) writeVerdict(w io.Writer) error {
-	v := r.Verdict()
+	v := r.Diagnosis()
 	fmt.Fprintln(w)
 	if err := paragraph(w, v.Summary); err != nil {
 		return err

@@ -8,8 +8,8 @@ import (
 	"github.com/octavo-fp8/octavo/internal/textout"
 )
 
-// Verdict is what came of computing an operator again.
-type Verdict struct {
+// Result is what came of computing an operator again.
+type Result struct {
 	Cause    string  `json:"cause"`
 	Step     int     `json:"step"`
 	Operator string  `json:"operator"`
@@ -23,7 +23,7 @@ type Verdict struct {
 }
 
 // WriteText writes the verdict for a terminal.
-func (v *Verdict) WriteText(w io.Writer) error {
+func (v *Result) WriteText(w io.Writer) error {
 	lines := []string{
 		"It stopped: " + v.Cause + ".",
 		fmt.Sprintf("Operator: %s, %s, in step %d.", v.Operator, v.Op, v.Step),
@@ -49,7 +49,7 @@ func (v *Verdict) WriteText(w io.Writer) error {
 }
 
 // Failure says what differs, or "" where nothing does.
-func (v *Verdict) Failure() string {
+func (v *Result) Failure() string {
 	for _, c := range v.Checks {
 		if !c.Same() {
 			return fmt.Sprintf("%s: %d of %d differ from those of the run", c.What, c.Differ, c.Elements)

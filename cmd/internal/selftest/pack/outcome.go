@@ -30,9 +30,9 @@ const (
 	Incomplete Outcome = "incomplete" // stopped before its end, or an operator was left out
 )
 
-// Verdict is what a run of the pack found, here or by the script for PyTorch. Its JSON is
+// Result is what a run of the pack found, here or by the script for PyTorch. Its JSON is
 // stable.
-type Verdict struct {
+type Result struct {
 	Form        string     `json:"form"`
 	Version     int        `json:"version"`
 	Outcome     Outcome    `json:"verdict"`
@@ -85,9 +85,9 @@ func (f *Failure) String() string {
 		f.Operator, at, f.Seed, f.Repetition, f.Place, f.Got, f.Expected)
 }
 
-func (r *runner) newVerdict() *Verdict {
+func (r *runner) newResult() *Result {
 	m := machine.Current()
-	v := &Verdict{Form: Form, Version: Version, Outcome: Incomplete, Size: r.size.Name, Seed: r.Seed,
+	v := &Result{Form: Form, Version: Version, Outcome: Incomplete, Size: r.size.Name, Seed: r.Seed,
 		Machine: Machine{Device: m.Processor(), System: m.OS + "/" + m.Arch,
 			Software: "octavo " + m.Build.String() + ", " + m.Go, Processors: m.GOMAXPROCS}}
 	for _, l := range r.levels {
@@ -103,7 +103,7 @@ func (r *runner) newVerdict() *Verdict {
 }
 
 // WriteText writes the verdict for people.
-func (v *Verdict) WriteText(w io.Writer) error {
+func (v *Result) WriteText(w io.Writer) error {
 	head := fmt.Sprintf("%s, %s, %s", v.Machine.Device, v.Machine.System, v.Machine.Software)
 	if len(v.Machine.Levels) > 0 {
 		head += fmt.Sprintf("; levels %s on %d processors", strings.Join(v.Machine.Levels, ", "), v.Machine.Processors)
@@ -149,12 +149,12 @@ const mostVerdict = 1 << 20
 
 // Read reads a verdict and compares its checksums with those that follow from its seed. The
 // error is [ErrVerdict] if it is none, or one that contradicts itself or the checksums.
-func Read(r io.Reader) (*Verdict, error) {
+func Read(r io.Reader) (*Result, error) {
 	data, err := io.ReadAll(io.LimitReader(r, mostVerdict+1))
 	if err != nil {
 		return nil, err
 	}
-	v := new(Verdict)
+	v := new(Result)
 	if err := json.Unmarshal(data, v); err != nil || len(data) > mostVerdict {
 		return nil, wrong("it is not its JSON")
 	}
@@ -173,7 +173,7 @@ func wrong(format string, args ...any) error {
 }
 
 // compare says what a verdict has that it cannot have.
-func (v *Verdict) compare(s size) error {
+func (v *Result) compare(s size) error {
 	operators := operatorsOf(s)
 	if len(v.Operators) != len(operators) {
 		return wrong("it has %d operators, not %d", len(v.Operators), len(operators))
@@ -205,7 +205,7 @@ func (v *Verdict) compare(s size) error {
 
 // want returns the checksum of an operator's first repetition, where it is known without
 // running it.
-func (v *Verdict) want(o operator, s size) (string, bool) {
+func (v *Result) want(o operator, s size) (string, bool) {
 	if strings.HasPrefix(o.name, "rounded/") {
 		return recorded(v.Seed, 0, s, o.name)
 	}

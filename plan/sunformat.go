@@ -6,11 +6,11 @@ import (
 	"math"
 )
 
-// Layout returns how to share out bits, sign included, between exponent and
+// BestFormat returns how to share out bits, sign included, between exponent and
 // mantissa for the smallest penalty (equation 19): bits·δ/(δ+ν) - 1/2 to the
 // exponent and bits·ν/(δ+ν) - 1/2 to the mantissa. It is an error if that is
 // negative for one, with 1.04 bits or less under [Sun2025].
-func (s Sun) Layout(bits, block float64) (Format, error) {
+func (s Sun) BestFormat(bits, block float64) (Format, error) {
 	if err := cmp.Or(s.check(), positive("the number of bits", bits), checkBlock(block)); err != nil {
 		return Format{}, err
 	}
@@ -26,11 +26,11 @@ func (s Sun) Layout(bits, block float64) (Format, error) {
 	}, nil
 }
 
-// leastBits is where the best layout has no exponent or no mantissa left.
+// leastBits is where the best format has no exponent or no mantissa left.
 func (s Sun) leastBits() float64 { return (s.Delta + s.Nu) / (2 * min(s.Delta, s.Nu)) }
 
-// WholeLayout is [Sun.Layout] in whole bits, from 1 to 64: E4M3 of 8.
-func (s Sun) WholeLayout(bits int, block float64) (Format, error) {
+// BestWholeFormat is [Sun.BestFormat] in whole bits, from 1 to 64: E4M3 of 8.
+func (s Sun) BestWholeFormat(bits int, block float64) (Format, error) {
 	if bits < 1 || bits > maxBits {
 		return Format{}, fmt.Errorf("plan: the number of bits is %d, must be from 1 to %d", bits, maxBits)
 	}

@@ -19,26 +19,48 @@ const (
 // tile is the number of keys of a tile.
 const tile = softmax.Keys
 
-// attend is one attention that a run computes, whatever Q, K and V come from.
-type attend struct {
+// computation is one attention that a run computes, whatever Q, K and V come from.
+type computation struct {
 	q, k, v source
+	cached  *Sequence // that k and v are of, some of which may have been evicted; or nil
 	sizes   Sizes
 	scale   float32 // SL
 	mask    Mask
 	sinks   []float32
 
-	out32    []float32 // the result, in one of its types
-	out16    []fp8.BFloat16
-	lse, max []float32 // or nil
+	results
+	products
+	tokenValues
+	division
 
+	own        [3]operandSource // memory for q, k and v
+	ownRecords [2]cachedRecords
+}
+
+// results are where results go: the output in one of its types, the others or nil.
+type results struct {
+	out32    []float32
+	out16    []fp8.BFloat16
+	lse, max []float32
+}
+
+// products say how Q and K, and P and V, are multiplied.
+type products struct {
 	block            int  // of dim that share scales of Q and K
 	exactQK, exactPV bool // products are float32s
 	outer            bool // scores are multiplied by outer scales
-	tokenScales      bool // of V
-	oneRow           bool // a token's values are the first elements of its key
-	vmax             []float32
-	tileScales       [tile]float32 // where they are looked for
+}
 
+// tokenValues say how the values of tokens lie and are scaled.
+type tokenValues struct {
+	tokenScales bool // each token has its own scale
+	oneRow      bool // a token's values are the first elements of its key
+	vmax        []float32
+	tileScales  [tile]float32 // where they are looked for
+}
+
+// division is how a computation is divided into jobs, and where its partial results are.
+type division struct {
 	group     int // query heads of a head of K and V
 	rowsOnce  int // of the group's, that a job has
 	rowJobs   int
@@ -46,15 +68,10 @@ type attend struct {
 	firstJob  int
 	firstPart int // of the partial results of splits, in rows and in elements
 	partAt    int
-
-	cached *Sequence // that keys and values are of, some of which may have been evicted; or nil
-
-	own        [3]operandSource // memory for q, k and v
-	ownRecords [2]cachedRecords
 }
 
 // ofProblem sets what a problem says, once it is checked.
-func (a *attend) ofProblem(p *Problem) error {
+func (a *computation) ofProblem(p *Problem) error {
 	if err := p.Check(); err != nil {
 		return err
 	}
@@ -88,7 +105,7 @@ func checkBlocks(p *Problem) error {
 }
 
 // begin sets everything that follows from the sources, the sizes and the scale.
-func (a *attend) begin(scale float32) error {
+func (a *computation) begin(scale float32) error {
 	s := a.sizes
 	a.scale = float32(float64(scale) * 1.4426950408889634)
 	a.block = max(1, min(a.q.block(), a.k.block()))
@@ -116,10 +133,10 @@ func (a *attend) begin(scale float32) error {
 }
 
 // gone reports whether a key, and its whole tile, was evicted.
-func (a *attend) gone(key int) bool { return a.cached != nil && a.cached.gone(key) }
+func (a *computation) gone(key int) bool { return a.cached != nil && a.cached.gone(key) }
 
 // findLargest sets vmax of every head. A NaN among the scales is not the largest.
-func (a *attend) findLargest() {
+func (a *computation) findLargest() {
 	a.vmax = grow(a.vmax, a.sizes.KVHeads)
 	scales := a.tileScales[:]
 	for h := range a.vmax {
@@ -147,20 +164,20 @@ func share(scale, largest float32) float32 {
 
 // rows is the number of rows of queries of a head of K and V: row r is query r/group of its
 // query head r%group.
-func (a *attend) rows() int { return a.group * a.sizes.Queries }
+func (a *computation) rows() int { return a.group * a.sizes.Queries }
 
 // place returns where a row is among heads·queries.
-func (a *attend) place(kvHead, row int) int {
+func (a *computation) place(kvHead, row int) int {
 	return (kvHead*a.group+row%a.group)*a.sizes.Queries + row/a.group
 }
 
 // sees returns the keys that a row sees.
-func (a *attend) sees(row int) (lo, hi int) {
+func (a *computation) sees(row int) (lo, hi int) {
 	return a.mask.Range(row/a.group, a.sizes.Queries, a.sizes.Keys)
 }
 
 // alpha returns a score times the outer scales of a row of queries and of a key.
-func (a *attend) alpha(score float32, kvHead, row, key int) float32 {
+func (a *computation) alpha(score float32, kvHead, row, key int) float32 {
 	if !a.outer {
 		return score
 	}
@@ -169,7 +186,7 @@ func (a *attend) alpha(score float32, kvHead, row, key int) float32 {
 }
 
 // store writes a row of the result.
-func (a *attend) store(place int, row []float32) {
+func (a *computation) store(place int, row []float32) {
 	at := place * a.sizes.ValueDim
 	for d, x := range row {
 		if a.out32 != nil {
@@ -181,7 +198,7 @@ func (a *attend) store(place int, row []float32) {
 }
 
 // storeSums writes the log-sum-exp and the largest score of a row, where wanted.
-func (a *attend) storeSums(place int, lse, largest float32) {
+func (a *computation) storeSums(place int, lse, largest float32) {
 	if a.lse != nil {
 		a.lse[place] = number.Canonical(lse)
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/octavo-fp8/octavo/fp8"
 )
 
-// part is one of the results of a check: elements of some bytes each.
-type part struct {
+// output is one of the results of a check: elements of some bytes each.
+type output struct {
 	what  string
 	size  int // of an element
 	data  []byte
@@ -20,32 +20,32 @@ type part struct {
 	n     int      // elements that are results; guards follow, which must stay as they are
 }
 
-// panicked is what a part with the text of a panic is called.
+// panicked is what an output with the text of a panic is called.
 const panicked = "panic"
 
-// fault returns the first difference between p, which is wanted, and got.
-func (p part) fault(got part) *Fault {
-	for i := 0; i < len(p.data); i += p.size {
-		w, g := p.element(i), got.element(i)
+// failure returns the first difference between o, which is wanted, and got.
+func (o output) failure(got output) *Failure {
+	for i := 0; i < len(o.data); i += o.size {
+		w, g := o.element(i), got.element(i)
 		if string(w) == string(g) {
 			continue
 		}
-		return &Fault{What: p.what, Place: p.place(i / p.size), Want: hex(w), Got: hex(g)}
+		return &Failure{What: o.what, Place: o.place(i / o.size), Want: hex(w), Got: hex(g)}
 	}
 	return nil
 }
 
 // element returns the bytes of the element at byte i.
-func (p part) element(i int) []byte { return p.data[i:min(i+p.size, len(p.data))] }
+func (o output) element(i int) []byte { return o.data[i:min(i+o.size, len(o.data))] }
 
-func (p part) place(i int) string {
+func (o output) place(i int) string {
 	switch {
-	case i < len(p.names):
-		return p.names[i]
-	case i >= p.n:
-		return fmt.Sprintf("element %d of %d, behind the last", i, p.n)
+	case i < len(o.names):
+		return o.names[i]
+	case i >= o.n:
+		return fmt.Sprintf("element %d of %d, behind the last", i, o.n)
 	}
-	return fmt.Sprintf("element %d of %d", i, p.n)
+	return fmt.Sprintf("element %d of %d", i, o.n)
 }
 
 // hex returns a little-endian number as it is usually written.
@@ -57,12 +57,12 @@ func hex(b []byte) string {
 	return text
 }
 
-// brief says what a part is in a few words: a panic's own.
-func (p part) brief() string {
-	if p.what == panicked {
-		return fmt.Sprintf("panic: %.80s", p.data)
+// brief says what an output is in a few words: a panic's own.
+func (o output) brief() string {
+	if o.what == panicked {
+		return fmt.Sprintf("panic: %.80s", o.data)
 	}
-	return fmt.Sprintf("%s, %d bytes", p.what, len(p.data))
+	return fmt.Sprintf("%s, %d bytes", o.what, len(o.data))
 }
 
 const (
@@ -85,8 +85,8 @@ func memory[T any](r *rand.Rand, n int, filler T) (whole, room []T) {
 // codeMemory is memory for codes.
 func codeMemory(r *rand.Rand, n int) (whole, room []byte) { return memory[byte](r, n, sentinel) }
 
-func codePart(what string, whole []byte) part {
-	return part{what: what, size: 1, data: whole, n: len(whole) - guard}
+func codeOutput(what string, whole []byte) output {
+	return output{what: what, size: 1, data: whole, n: len(whole) - guard}
 }
 
 // number is a type of values.
@@ -95,13 +95,13 @@ type number interface {
 }
 
 // numbers returns the bits of values; the last of them are guards.
-func numbers[T number](what string, whole []T) part {
-	p := part{what: what, n: len(whole) - guard}
+func numbers[T number](what string, whole []T) output {
+	o := output{what: what, n: len(whole) - guard}
 	for _, x := range whole {
-		p.data = appendBits(p.data, x)
+		o.data = appendBits(o.data, x)
 	}
-	p.size = len(p.data) / max(len(whole), 1)
-	return p
+	o.size = len(o.data) / max(len(whole), 1)
+	return o
 }
 
 func appendBits[T number](b []byte, x T) []byte {
@@ -121,15 +121,15 @@ func appendBits[T number](b []byte, x T) []byte {
 
 // filler is a value of T with the bits of the sentinel, or one like it.
 func filler[T number]() (x T) {
-	switch p := any(&x).(type) {
+	switch o := any(&x).(type) {
 	case *float32:
-		*p = math.Float32frombits(0xA5A5A5A5)
+		*o = math.Float32frombits(0xA5A5A5A5)
 	case *float64:
-		*p = math.Float64frombits(0xA5A5A5A5A5A5A5A5)
+		*o = math.Float64frombits(0xA5A5A5A5A5A5A5A5)
 	case *float16.Float16:
-		*p = 0xA5A5
+		*o = 0xA5A5
 	case *fp8.BFloat16:
-		*p = 0xA5A5
+		*o = 0xA5A5
 	}
 	return x
 }
@@ -137,13 +137,13 @@ func filler[T number]() (x T) {
 var statNames = []string{"Elements", "Amax", "Smallest", "SaturatedPos", "SaturatedNeg", "BecameNonFinite",
 	"Flushed", "Subnormal", "Zeros", "NaN", "PosInf", "NegInf"}
 
-// statsPart is what happened while values were encoded.
-func statsPart(what string, s *fp8.Stats) part {
-	p := part{what: what, size: 8, names: statNames, n: len(statNames)}
+// statsOutput is what happened while values were encoded.
+func statsOutput(what string, s *fp8.Stats) output {
+	o := output{what: what, size: 8, names: statNames, n: len(statNames)}
 	for _, x := range []uint64{uint64(s.Elements), math.Float64bits(s.Amax), math.Float64bits(s.Smallest),
 		uint64(s.SaturatedPos), uint64(s.SaturatedNeg), uint64(s.BecameNonFinite), uint64(s.Flushed),
 		uint64(s.Subnormal), uint64(s.Zeros), uint64(s.NaN), uint64(s.PosInf), uint64(s.NegInf)} {
-		p.data = binary.LittleEndian.AppendUint64(p.data, x)
+		o.data = binary.LittleEndian.AppendUint64(o.data, x)
 	}
-	return p
+	return o
 }

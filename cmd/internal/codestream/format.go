@@ -8,9 +8,9 @@ import (
 	"github.com/octavo-fp8/octavo/fp8"
 )
 
-// Kind is a kind of codes: a format of package fp8, one of its formats of scales, or one of
-// IEEE P3109.
-type Kind struct {
+// Format is what codes are of: a format of package fp8, one of its formats of scales, or one
+// of IEEE P3109.
+type Format struct {
 	Name string
 
 	bits  int // of a code; a byte that has more is none
@@ -23,13 +23,13 @@ type Kind struct {
 type Policy struct {
 	fp8.Policy
 	// Power is how a value between two powers of two becomes a scale in E8M0, which has
-	// nothing else; other kinds refuse it unless it is nil.
+	// nothing else; other formats refuse it unless it is nil.
 	Power *fp8.E8M0Rounding
 }
 
-// Check returns an error if a policy makes no sense for the kind.
-func (k Kind) Check(p Policy) error {
-	_, err := k.codec(p)
+// Check returns an error if a policy makes no sense for the format.
+func (f Format) Check(p Policy) error {
+	_, err := f.codec(p)
 	return err
 }
 
@@ -46,7 +46,7 @@ const (
 	ue4m3 = "UE4M3"
 )
 
-// Names are those of all kinds but P3109's, in small letters.
+// Names are those of all formats but P3109's, in small letters.
 func Names() (names []string) {
 	for _, f := range fp8.Formats() {
 		names = append(names, strings.ToLower(f.String()))
@@ -54,23 +54,23 @@ func Names() (names []string) {
 	return append(names, strings.ToLower(e8m0), strings.ToLower(ue4m3))
 }
 
-// ParseKind returns the kind of the given name, in any case. P3109's are written as there:
+// ParseFormat returns the format of the given name, in any case. P3109's are written as there:
 // binary4p2se.
-func ParseKind(name string) (Kind, error) {
+func ParseFormat(name string) (Format, error) {
 	switch {
 	case strings.EqualFold(name, e8m0):
-		return Kind{e8m0, 8, 8, codecOfE8M0}, nil
+		return Format{e8m0, 8, 8, codecOfE8M0}, nil
 	case strings.EqualFold(name, ue4m3):
-		return Kind{ue4m3, 7, 8, codecOfUE4M3}, nil
+		return Format{ue4m3, 7, 8, codecOfUE4M3}, nil
 	}
 	if p, err := fp8.ParseP3109(p3109Name(name)); err == nil {
-		return kindOfP3109(p), nil
+		return formatOfP3109(p), nil
 	}
 	f, err := fp8.ParseFormat(name)
 	if err != nil {
-		return Kind{}, fmt.Errorf("want %s, or one of P3109 such as binary4p2se", strings.Join(Names(), ", "))
+		return Format{}, fmt.Errorf("want %s, or one of P3109 such as binary4p2se", strings.Join(Names(), ", "))
 	}
-	return Kind{f.String(), f.Bits(), f.Bits(), func(p Policy) (codec, error) {
+	return Format{f.String(), f.Bits(), f.Bits(), func(p Policy) (codec, error) {
 		return codec{
 			func(codes []byte, values []float32, first uint64) {
 				fp8.EncodeScaled(codes, values, f, p.Policy, fp8.Scale{}, first, nil)
@@ -137,8 +137,8 @@ func p3109Name(name string) string {
 	return name
 }
 
-func kindOfP3109(f fp8.P3109) Kind {
-	return Kind{f.String(), f.Bits, f.Bits, func(p Policy) (codec, error) {
+func formatOfP3109(f fp8.P3109) Format {
+	return Format{f.String(), f.Bits, f.Bits, func(p Policy) (codec, error) {
 		if p.Rounding == fp8.Stochastic {
 			return codec{}, errors.New("formats of P3109 are not rounded stochastically here")
 		}

@@ -15,8 +15,8 @@ type Mean struct {
 	Error jsonfloat.Number `json:"standardError"`
 }
 
-// Report says what recipes cost a model on a text.
-type Report struct {
+// Evaluation says what recipes cost a model on a text.
+type Evaluation struct {
 	Tokens  int `json:"tokens"`  // of the text
 	Targets int `json:"targets"` // tokens that were predicted
 	Windows int `json:"windows"`
@@ -54,9 +54,9 @@ type Result struct {
 	// Layers and Kinds are what a layer, or all linear layers of a kind, cost alone, and
 	// Linears what each linear layer loses of its output, but for those of experts that no
 	// token went to; empty without LayerTokens.
-	Layers  []Part   `json:"layers"`
-	Kinds   []Part   `json:"kinds"`
-	Linears []Linear `json:"linears"`
+	Layers  []PartCost `json:"layers"`
+	Kinds   []PartCost `json:"kinds"`
+	Linears []Linear   `json:"linears"`
 }
 
 // Cost is what quantizing changes.
@@ -73,8 +73,8 @@ type Largest struct {
 	Token int32            `json:"token,omitempty"` // whose logit it is
 }
 
-// Part is what a part of the model costs where it alone is quantized.
-type Part struct {
+// PartCost is what a part of the model costs where it alone is quantized.
+type PartCost struct {
 	Name string `json:"name"`
 	Cost
 }
@@ -93,14 +93,14 @@ type Linear struct {
 
 // WorstLayers returns the layers that cost the most alone, those whose divergence is NaN
 // first, at most n.
-func (r *Result) WorstLayers(n int) []Part { return worst(r.Layers, n) }
+func (r *Result) WorstLayers(n int) []PartCost { return worst(r.Layers, n) }
 
 // WorstKinds is WorstLayers of kinds of linear layers.
-func (r *Result) WorstKinds(n int) []Part { return worst(r.Kinds, n) }
+func (r *Result) WorstKinds(n int) []PartCost { return worst(r.Kinds, n) }
 
-func worst(parts []Part, n int) []Part {
+func worst(parts []PartCost, n int) []PartCost {
 	parts = slices.Clone(parts)
-	slices.SortStableFunc(parts, func(a, b Part) int {
+	slices.SortStableFunc(parts, func(a, b PartCost) int {
 		return cmp.Compare(orFirst(-a.KL.Mean), orFirst(-b.KL.Mean))
 	})
 	return parts[:min(n, len(parts))]

@@ -34,7 +34,7 @@ func TestPartRange(t *testing.T) {
 				}
 				next := 0
 				for rank := range ranks {
-					lo, hi := Part{rank, ranks}.Range(n, block)
+					lo, hi := Partition{rank, ranks}.Range(n, block)
 					require.Equal(t, next, lo)
 					for i := lo; i < hi; i++ {
 						require.Equal(t, rank, owner[i], "%d of %d in %d", i, n, block)
@@ -45,11 +45,11 @@ func TestPartRange(t *testing.T) {
 			}
 		}
 	}
-	lo, hi := Part{1, 2}.Range(10, 4)
+	lo, hi := Partition{1, 2}.Range(10, 4)
 	require.Equal(t, []int{4, 10}, []int{lo, hi})
-	lo, hi = Part{}.Range(10, 4)
+	lo, hi = Partition{}.Range(10, 4)
 	require.Equal(t, []int{0, 10}, []int{lo, hi})
-	for _, p := range []Part{{1, 0}, {0, -1}, {-1, 2}, {2, 2}, {0, 1 << 17}} {
+	for _, p := range []Partition{{1, 0}, {0, -1}, {-1, 2}, {2, 2}, {0, 1 << 17}} {
 		require.ErrorIs(t, p.Check(), ErrInput, "%v", p)
 		require.Panics(t, func() { p.Range(1, 1) })
 	}
@@ -74,7 +74,7 @@ func reshardedRuns() map[string]struct {
 }
 
 // partPieces returns what a part has of parameters, whose moments o has of that part only.
-func partPieces(params []*nn.Param, o *optim.AdamW, part Part) (pieces []Piece) {
+func partPieces(params []*nn.Param, o *optim.AdamW, part Partition) (pieces []Piece) {
 	for _, p := range params {
 		lo, hi := part.Range(len(p.Value), blockOf(o))
 		pieces = append(pieces, Piece{At: lo, Param: &nn.Param{
@@ -85,7 +85,7 @@ func partPieces(params []*nn.Param, o *optim.AdamW, part Part) (pieces []Piece) 
 }
 
 // takePart takes the part of a rank, whose optimizer has the moments of the part or of all.
-func takePart(s *Snapshot, m Model, o *optim.AdamW, position Position, part Part) error {
+func takePart(s *Snapshot, m Model, o *optim.AdamW, position Position, part Partition) error {
 	pieces := wholePieces(m.Params())
 	for i := range pieces {
 		pieces[i].Save = part
@@ -101,7 +101,7 @@ func takePart(s *Snapshot, m Model, o *optim.AdamW, position Position, part Part
 }
 
 // restorePart gives a rank its part of values and moments, and the scales.
-func restorePart(ctx context.Context, c *Checkpoint, m Model, o *optim.AdamW, part Part) error {
+func restorePart(ctx context.Context, c *Checkpoint, m Model, o *optim.AdamW, part Partition) error {
 	if err := c.RestorePieces(ctx, WholeOf(m), o, partPieces(m.Params(), o, part)); err != nil {
 		return err
 	}
@@ -157,7 +157,7 @@ func reshard(t *testing.T, path, dir string, cfg nn.Config, moments optim.Moment
 	for rank := range ranks {
 		wait.Go(func() {
 			_, o := newRun(t, cfg, moments, 1)
-			part := Part{rank, ranks}
+			part := Partition{rank, ranks}
 			errs[rank] = func() error {
 				c, err := OpenCheckpoint(path)
 				if err != nil {
@@ -204,7 +204,7 @@ func TestPartMemory(t *testing.T) {
 	var sum int64
 	for rank := range 4 {
 		var s Snapshot
-		require.NoError(t, takePart(&s, model, optimizer, Position{}, Part{rank, 4}))
+		require.NoError(t, takePart(&s, model, optimizer, Position{}, Partition{rank, 4}))
 		sum += s.Bytes()
 		require.InDelta(t, whole.Bytes()/4, s.Bytes(), float64(whole.Bytes())/10)
 	}
@@ -231,7 +231,7 @@ func TestRanksStepByTheirParts(t *testing.T) {
 		require.NoError(t, err)
 		for rank := range 3 {
 			o := &optim.AdamW{WeightDecay: one.WeightDecay, Moments: one.Moments}
-			part := Part{rank, 3}
+			part := Partition{rank, 3}
 			m, _ := newRun(t, small(), optim.Moments{}, 7)
 			require.NoError(t, restorePart(t.Context(), c, m, o, part))
 			_, err := o.Step(t.Context(), paramsOf(partPieces(twin.Params(), o, part)), 1e-2)
@@ -263,7 +263,7 @@ func TestDamagedParts(t *testing.T) {
 	model, optimizer, path := savedParts4(t, root, 1)
 	_, _, other := savedParts4(t, root, 2)
 	before := bitsOf(model, optimizer)
-	part := partName(Part{2, 4})
+	part := partName(Partition{2, 4})
 	edit := func(name string, change func([]byte) []byte) func(t *testing.T, dir string) {
 		return func(t *testing.T, dir string) {
 			data, err := os.ReadFile(filepath.Join(dir, name))
@@ -345,7 +345,7 @@ func TestCommitRefuses(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "new", "run")
 	take := func(rank, step int) *Snapshot {
 		var s Snapshot
-		require.NoError(t, takePart(&s, model, optimizer, Position{Step: step}, Part{rank, 2}))
+		require.NoError(t, takePart(&s, model, optimizer, Position{Step: step}, Partition{rank, 2}))
 		return &s
 	}
 	first, second, later := take(0, 1), take(1, 1), take(1, 2)
