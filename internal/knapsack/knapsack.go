@@ -49,7 +49,7 @@ func Search(
 // search is a multiple-choice knapsack for each choice of shared memory: for that each class
 // has a limit, one of the sizes that it may have.
 type search struct {
-	groups  []Group
+	groups []Group
 	shared int   // classes
 	fixed  int64 // bytes that there are in any case
 	limits [][]int64
