@@ -1,6 +1,6 @@
 // Package asmtable reads and writes the instructions that the assembly of this module
-// needs and Go's assembler lacks: some of arm64's, by their classes, AMX, and one of
-// AVX-VNNI. Its tests hold each WORD and each row of BYTEs in the assembly against the
+// needs and Go's assembler lacks: some of arm64's, by their classes, AMX, and dot
+// products of AVX-VNNI and AVX512_BF16. Its tests hold each WORD and each row of BYTEs in the assembly against the
 // text beside it, and both against objdump.
 package asmtable
 

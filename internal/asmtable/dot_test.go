@@ -18,17 +18,20 @@ import (
 	"github.com/octavo-fp8/octavo/internal/testutil"
 )
 
-// everyVEX calls f with each instruction of AVX-VNNI on registers.
-func everyVEX(f func(text string)) {
-	for n := range 16 * 16 * 16 {
-		f(fmt.Sprintf(vexDot, n&15, n>>4&15, n>>8))
+// everyDot calls f with each of the instructions on registers.
+func everyDot(f func(text string)) {
+	for _, i := range dots {
+		n := int(i.registers)
+		for all := range n * n * n {
+			f(fmt.Sprintf(i.text, all%n, all/n%n, all/n/n))
+		}
 	}
 }
 
-func TestEncodeVEX(t *testing.T) {
+func TestEncodeDot(t *testing.T) {
 	seen := map[string]string{}
-	everyVEX(func(text string) {
-		code, err := EncodeVEX(text)
+	everyDot(func(text string) {
+		code, err := EncodeDot(text)
 		require.NoError(t, err)
 		require.Empty(t, seen[string(code)], text)
 		seen[string(code)] = text
@@ -36,37 +39,40 @@ func TestEncodeVEX(t *testing.T) {
 	for text, want := range map[string]string{
 		"{vex} vpdpbusd ymm0,ymm12,ymm14": "C4 C2 1D 50 C6",
 		"{vex} vpdpbusd ymm11,ymm5,ymm1":  "C4 62 55 50 D9",
+		"vdpbf16ps zmm0,zmm26,zmm24":      "62 92 2E 40 52 C0",
+		"vdpbf16ps zmm15,zmm2,zmm1":       "62 72 6E 48 52 F9",
 	} {
-		code, err := EncodeVEX(text)
+		code, err := EncodeDot(text)
 		require.NoError(t, err)
 		require.Equal(t, want, fmt.Sprintf("% X", code))
 	}
 	for _, text := range []string{
 		"", "vpdpbusd ymm0,ymm12,ymm14", "{vex} vpdpbusd ymm0,ymm12", "{vex} vpdpbusd ymm0,ymm12,ymm16", "{vex} vpdpbusd ymm0,ymm12,ymm014",
 		"{vex} vpdpbusd xmm0,xmm12,xmm14", "{vex} vpdpbusds ymm0,ymm12,ymm14", "{vex} vpdpbusd ymm0,ymm12,ymm14 ", "{vex} vpdpbusd ymm-1,ymm1,ymm1",
+		"vdpbf16ps zmm0,zmm32,zmm1", "vdpbf16ps ymm0,ymm1,ymm1", "{vex} vdpbf16ps zmm0,zmm1,zmm1",
 	} {
-		_, err := EncodeVEX(text)
+		_, err := EncodeDot(text)
 		require.Errorf(t, err, "%q", text)
 	}
 }
 
-// TestVEXObjdump compares with a disassembler that knows AVX-VNNI.
-func TestVEXObjdump(t *testing.T) {
+// TestDotObjdump compares with a disassembler that knows the instructions.
+func TestDotObjdump(t *testing.T) {
 	if _, err := exec.LookPath("objdump"); err != nil {
-		testutil.Lacking(t, "objdump is absent: the encoder of AVX-VNNI not compared with it")
+		testutil.Lacking(t, "objdump is absent: the encoder of dot products not compared with it")
 	}
 	var code []byte
 	var want []string
-	everyVEX(func(text string) {
-		one, err := EncodeVEX(text)
+	everyDot(func(text string) {
+		one, err := EncodeDot(text)
 		require.NoError(t, err)
 		code, want = append(code, one...), append(want, text)
 	})
 	file := filepath.Join(t.TempDir(), "code")
 	require.NoError(t, os.WriteFile(file, code, 0o644))
 	out, err := exec.Command("objdump", "-D", "-b", "binary", "-m", "i386:x86-64", "-M", "intel", "-w", "--no-show-raw-insn", file).Output()
-	if err != nil || !strings.Contains(string(out), "vpdpbusd") {
-		testutil.Lacking(t, "this objdump knows no AVX-VNNI: %v", err)
+	if err != nil || !strings.Contains(string(out), "{vex} vpdpbusd") || !strings.Contains(string(out), "vdpbf16ps") {
+		testutil.Lacking(t, "this objdump knows no AVX-VNNI or no AVX512_BF16: %v", err)
 	}
 	var got []string
 	for line := range strings.Lines(string(out)) {
@@ -86,8 +92,12 @@ func checkByteMacro(line string) error {
 	if match == nil {
 		return fmt.Errorf("want #define NAME(parameters) BYTE $...; BYTE $... // instruction: %s", line)
 	}
+	last := 15
+	if strings.Contains(match[3], "zmm") {
+		last = 31
+	}
 	for n := range 64 {
-		values := map[string]string{"d": fmt.Sprint(n & 15), "n": fmt.Sprint((n*7 + n>>4) & 15), "m": fmt.Sprint((n*11 + 5) & 15)}
+		values := map[string]string{"d": fmt.Sprint(n & last), "n": fmt.Sprint((n*7 + n>>4) & last), "m": fmt.Sprint((n*11 + 5) & last)}
 		formula, text := match[2], match[3]
 		for name := range strings.SplitSeq(match[1], ", ") {
 			value, ok := values[name]
@@ -95,9 +105,9 @@ func checkByteMacro(line string) error {
 				return fmt.Errorf("parameters are d, n and m: %s", line)
 			}
 			formula = regexp.MustCompile(`\b`+name+`\b`).ReplaceAllString(formula, value)
-			text = regexp.MustCompile(`\bymm`+name+`\b`).ReplaceAllString(text, "ymm"+value)
+			text = regexp.MustCompile(`\b([yz]mm)`+name+`\b`).ReplaceAllString(text, "${1}"+value)
 		}
-		want, err := EncodeVEX(text)
+		want, err := EncodeDot(text)
 		if err != nil {
 			return err
 		}
