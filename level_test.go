@@ -59,7 +59,7 @@ func TestLevel(t *testing.T) {
 	}
 	highest := levels[len(levels)-1]
 	require.Equal(t, highest+" false <nil>\n5\n", child(t, ""))
-	require.Equal(t, highest+` true OCTAVO_LEVEL: unknown level "sse9": want one of generic, neon, avx2, avx512, amx`+"\n5\n", child(t, "sse9"))
+	require.Equal(t, highest+` true OCTAVO_LEVEL: unknown level "sse9": want one of generic, neon, avx2, avx512, avx512bf16, amx`+"\n5\n", child(t, "sse9"))
 	for l := cpu.Generic; l < cpu.NumLevels; l++ {
 		if !slices.Contains(levels, l.String()) {
 			require.Equal(t, fmt.Sprintf("%s true OCTAVO_LEVEL: this machine has no level %v: it has %v\n5\n", highest, l, levels), child(t, l.String()))

@@ -17,24 +17,26 @@ import (
 // the bits of [Generic].
 type Level int32
 
-// The levels, each architecture's in rising order. AMX has instructions for matrix
-// products only; everything else is that of AVX512 there, so kernels of vectors
-// ask for a level of at least AVX512.
+// The levels, each architecture's in rising order. AVX512BF16 and AMX have instructions for
+// matrix products only; everything else is that of AVX512 there, so kernels of vectors
+// ask for a level of at least AVX512. A processor with AMX may lack AVX512BF16, and
+// neither is always faster: see package gemm.
 const (
-	Generic Level = iota // plain Go
-	NEON                 // arm64's Advanced SIMD
-	AVX2                 // with FMA and F16C
-	AVX512               // F, BW, DQ and VL
-	AMX                  // AVX512 with tiles of bfloat16
+	Generic    Level = iota // plain Go
+	NEON                    // arm64's Advanced SIMD
+	AVX2                    // with FMA and F16C
+	AVX512                  // F, BW, DQ and VL
+	AVX512BF16              // AVX512 with dot products of bfloat16, and VBMI
+	AMX                     // AVX512 with tiles of bfloat16
 
 	NumLevels // how many there are
 )
 
-// Vectors is the highest level of vectors, which serves where AMX's tiles do not pay or are
-// refused: every machine with AMX must have it, and [Levels] must say so.
-const Vectors = AMX - 1
+// Vectors is the level of vectors which serves where AMX's tiles, or dot products of bfloat16, do
+// not pay or are refused.
+const Vectors = AVX512
 
-var levelNames = [...]string{Generic: "generic", NEON: "neon", AVX2: "avx2", AVX512: "avx512", AMX: "amx"}
+var levelNames = [...]string{Generic: "generic", NEON: "neon", AVX2: "avx2", AVX512: "avx512", AVX512BF16: "avx512bf16", AMX: "amx"}
 
 // String returns the level's name, as in the environment variable OCTAVO_LEVEL.
 func (l Level) String() string {
@@ -72,6 +74,9 @@ func Levels() []Level {
 		levels = append(levels, AVX2)
 		if x86.HasAVX512F && x86.HasAVX512BW && x86.HasAVX512DQ && x86.HasAVX512VL {
 			levels = append(levels, AVX512)
+			if x86.HasAVX512BF16 && x86.HasAVX512VBMI {
+				levels = append(levels, AVX512BF16)
+			}
 			if hasAMX() {
 				levels = append(levels, AMX)
 			}
@@ -81,14 +86,20 @@ func Levels() []Level {
 }
 
 var (
-	current    atomic.Int32
-	initialErr error // what was wrong with OCTAVO_LEVEL
+	current    atomic.Int32 // the level, and named if somebody chose it
+	initialErr error        // what was wrong with OCTAVO_LEVEL
 )
 
+const named = 1 << 16
+
 func init() {
-	l, err := initial(os.Getenv("OCTAVO_LEVEL"))
-	if err != nil {
+	name := os.Getenv("OCTAVO_LEVEL")
+	l, err := initial(name)
+	switch {
+	case err != nil:
 		initialErr = fmt.Errorf("OCTAVO_LEVEL: %w", err)
+	case name != "":
+		l |= named
 	}
 	current.Store(int32(l))
 }
@@ -130,7 +141,11 @@ func (l Level) check() error {
 // Current returns the level in use: the highest, unless the environment variable
 // OCTAVO_LEVEL named another when the program started; see [Check]. Matrix products
 // use [Product].
-func Current() Level { return Level(current.Load()) }
+func Current() Level { return Level(current.Load()) &^ named }
+
+// Named reports whether the level in use was named, by OCTAVO_LEVEL or [Force]: it is then used
+// where another would be faster, too.
+func Named() bool { return current.Load()&named != 0 }
 
 // Force makes l the level in use and returns what goes back to the one before. It
 // is for tests and benchmarks, and an error if the machine has no such level.
@@ -138,6 +153,6 @@ func Force(l Level) (restore func(), err error) {
 	if err := l.check(); err != nil {
 		return nil, err
 	}
-	before := current.Swap(int32(l))
+	before := current.Swap(int32(l | named))
 	return func() { current.Store(before) }, nil
 }

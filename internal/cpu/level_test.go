@@ -8,13 +8,13 @@ import (
 )
 
 func TestLevelNames(t *testing.T) {
-	for _, l := range []Level{Generic, NEON, AVX2, AVX512, AMX} {
+	for _, l := range []Level{Generic, NEON, AVX2, AVX512, AVX512BF16, AMX} {
 		got, err := ParseLevel(l.String())
 		require.NoError(t, err)
 		require.Equal(t, l, got)
 	}
 	_, err := ParseLevel("sse9")
-	require.EqualError(t, err, `unknown level "sse9": want one of generic, neon, avx2, avx512, amx`)
+	require.EqualError(t, err, `unknown level "sse9": want one of generic, neon, avx2, avx512, avx512bf16, amx`)
 	require.Equal(t, "Level(77)", Level(77).String())
 }
 
@@ -38,7 +38,7 @@ func TestInitial(t *testing.T) {
 	}
 	_, err = initial("fast")
 	require.ErrorContains(t, err, `unknown level "fast"`)
-	for _, l := range []Level{NEON, AVX2, AVX512, AMX} {
+	for _, l := range []Level{NEON, AVX2, AVX512, AVX512BF16, AMX} {
 		if !slices.Contains(Levels(), l) {
 			_, err = initial(l.String())
 			require.ErrorContains(t, err, "this machine has no level "+l.String())
@@ -68,7 +68,7 @@ func TestCheck(t *testing.T) {
 	got, err := initial("sse9")
 	require.ErrorIs(t, err, ErrLevel)
 	require.Equal(t, highest, got)
-	for _, l := range []Level{NEON, AVX2, AVX512, AMX} {
+	for _, l := range []Level{NEON, AVX2, AVX512, AVX512BF16, AMX} {
 		if !slices.Contains(Levels(), l) {
 			got, err = initial(l.String())
 			require.ErrorIs(t, err, ErrLevel)

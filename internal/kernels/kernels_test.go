@@ -21,7 +21,7 @@ func TestServes(t *testing.T) {
 	f := func(name string) func() string { return func() string { return name } }
 	o := New("x.Add", At(cpu.AVX512, f("avx512")), At(cpu.AVX2, f("avx2")))
 	require.Equal(t, "x.Add", o.Name())
-	want := map[cpu.Level]string{cpu.AVX2: "avx2", cpu.AVX512: "avx512", cpu.AMX: "avx512"}
+	want := map[cpu.Level]string{cpu.AVX2: "avx2", cpu.AVX512: "avx512", cpu.AVX512BF16: "avx512", cpu.AMX: "avx512"}
 	for l := cpu.Generic; l < cpu.NumLevels; l++ {
 		got, ok := o.For(l)
 		require.Equal(t, want[l] != "", ok, "%v", l)

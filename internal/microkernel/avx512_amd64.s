@@ -54,3 +54,44 @@ TEXT ·multiplyRoundedAVX512(SB), NOSPLIT, $0-8
 #include "loops_amd64.h"
 #undef ADD
 #define ADD(Zb, Za, Zd) VFMADD231PS Zb, Za, Zd
+
+// Of bfloat16 each value is two k of the same parity, the earlier in the upper half, which
+// the instruction adds first: e and o begin as zeros.
+
+#define DOT(m, n, d) BYTE $0x62; BYTE $(0xF2 ^ (((d)&8)<<4) ^ ((d)&16) ^ (((m)&8)<<2) ^ (((m)&16)<<2)); BYTE $(0x7E ^ (((n)&15)<<3)); BYTE $(0x48 ^ (((n)&16)>>1)); BYTE $0x52; BYTE $(0xC0 | (((d)&7)<<3) | ((m)&7)) // vdpbf16ps zmmd,zmmn,zmmm
+
+#define BEGIN(m, d, Zd) \
+	VPXORD Zd, Zd, Zd \
+	DOT(m, 26, d)
+
+#define CONTINUE(m, d, Zd) DOT(m, 26, d)
+
+#define DOTROW(OP, A, d, Zd, e, Ze) \
+	VPBROADCASTD A, Z26 \
+	OP(24, d, Zd) \
+	OP(25, e, Ze)
+
+#undef PAIRS
+#define PAIRS 8
+#undef MULTIPLY
+#define MULTIPLY BEGIN
+#undef ADD
+#define ADD CONTINUE
+#undef PAIR
+#define PAIR(OP) \
+	FLOATS(0) \
+	DOTROW(OP, (SI), 0, Z0, 1, Z1) \
+	DOTROW(OP, (SI)(R8*1), 2, Z2, 3, Z3) \
+	DOTROW(OP, (SI)(R8*2), 4, Z4, 5, Z5) \
+	DOTROW(OP, (SI)(R10*1), 6, Z6, 7, Z7) \
+	FLOATS(1) \
+	DOTROW(OP, 4(SI), 8, Z8, 9, Z9) \
+	DOTROW(OP, 4(SI)(R8*1), 10, Z10, 11, Z11) \
+	DOTROW(OP, 4(SI)(R8*2), 12, Z12, 13, Z13) \
+	DOTROW(OP, 4(SI)(R10*1), 14, Z14, 15, Z15) \
+	ADDQ $8, SI \
+	ADDQ $256, DI
+
+// func multiplyDots(t *Task)
+TEXT ·multiplyDots(SB), NOSPLIT, $0-8
+#include "loops_amd64.h"

@@ -128,3 +128,48 @@
 // func multiplyFewAVX512(t *Task)
 TEXT ·multiplyFewAVX512(SB), NOSPLIT, $0-8
 #include "loops_amd64.h"
+
+// Of bfloat16, with 16 of the 32 rows of a panel of A, as multiplyDots takes B.
+
+#define DOT(m, n, d) BYTE $0x62; BYTE $(0xF2 ^ (((d)&8)<<4) ^ ((d)&16) ^ (((m)&8)<<2) ^ (((m)&16)<<2)); BYTE $(0x7E ^ (((n)&15)<<3)); BYTE $(0x48 ^ (((n)&16)>>1)); BYTE $0x52; BYTE $(0xC0 | (((d)&7)<<3) | ((m)&7)) // vdpbf16ps zmmd,zmmn,zmmm
+
+#define BEGIN(B, d, Zd) \
+	VPXORD Zd, Zd, Zd \
+	CONTINUE(B, d, Zd)
+
+#define CONTINUE(B, d, Zd) \
+	VPBROADCASTD B, Z26 \
+	DOT(26, 24, d)
+
+#undef PAIRS
+#define PAIRS 8
+#undef MULTIPLY
+#define MULTIPLY BEGIN
+#undef ADD
+#define ADD CONTINUE
+#undef PAIR
+#define PAIR(OP) \
+	VMOVUPS (DI), Z24 \
+	OP(VALUE(0, 0), 0, Z0) \
+	OP(VALUE(0, 1), 1, Z1) \
+	OP(VALUE(0, 2), 2, Z2) \
+	OP(VALUE(0, 3), 3, Z3) \
+	OP(VALUE(0, 4), 4, Z4) \
+	OP(VALUE(0, 5), 5, Z5) \
+	OP(VALUE(0, 6), 6, Z6) \
+	OP(VALUE(0, 7), 7, Z7) \
+	VMOVUPS 128(DI), Z24 \
+	OP(VALUE(1, 0), 8, Z8) \
+	OP(VALUE(1, 1), 9, Z9) \
+	OP(VALUE(1, 2), 10, Z10) \
+	OP(VALUE(1, 3), 11, Z11) \
+	OP(VALUE(1, 4), 12, Z12) \
+	OP(VALUE(1, 5), 13, Z13) \
+	OP(VALUE(1, 6), 14, Z14) \
+	OP(VALUE(1, 7), 15, Z15) \
+	ADDQ $8, SI \
+	ADDQ $256, DI
+
+// func multiplyFewDots(t *Task)
+TEXT ·multiplyFewDots(SB), NOSPLIT, $0-8
+#include "loops_amd64.h"

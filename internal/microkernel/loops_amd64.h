@@ -2,7 +2,8 @@
 // k. Before this file is included these are defined:
 //
 //	PAIR(OP)      OP, for b, a and e, of the k at SI and DI, and for o of the next;
-//	              SI and DI advance
+//	              SI and DI advance. Where a value is a pair of bfloat16, of two pairs of k
+//	PAIRS         how many are a chunk
 //	MULTIPLY, ADD what OP is: e = a*b, or e = e + a*b
 //	FOLD          p = p + (e + o)
 //	CLEARP        p = 0
@@ -54,7 +55,7 @@ chunk:
 	JGE fetch
 
 fetched:
-	MOVQ $16, R13
+	MOVQ $PAIRS, R13
 	CMPQ R14, R13
 	CMOVQLT R14, R13
 	SUBQ R13, R14

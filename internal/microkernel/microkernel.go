@@ -146,6 +146,8 @@ type Kernels struct {
 	// at most, and n times TransposeCols codes of each.
 	Transpose     func(dst, src *byte, stride, rows, n int)
 	TransposeCols int
+
+	Dots *Dots // of kernels with dot products of bfloat16
 }
 
 // For returns the micro-kernels that serve a level, or nil if there are none. Level

@@ -9,6 +9,28 @@ import (
 
 var byLevel = register(kernels.At(cpu.AVX2, &avx2), kernels.At(cpu.AVX512, &avx512))
 
+var dots = kernels.New("microkernel.Dots", kernels.At(cpu.AVX512BF16, &avx512bf16))
+
+var avx512bf16 = Kernels{
+	MR: 4, NR: 32, Direct: true,
+	Multiply: multiplyDots,
+	FewRows:  8, MultiplyFew: multiplyFewDots,
+	Transpose: transposeAVX512, TransposeCols: 16,
+	Dots: &Dots{PackRows: packDotRows, PackPanel: packDotPanel},
+}
+
+//go:noescape
+func multiplyDots(t *Task)
+
+//go:noescape
+func multiplyFewDots(t *Task)
+
+//go:noescape
+func packDotRows(dst *uint16, dstStride int, codes *byte, stride, rows, n int, t *BFloat16Table)
+
+//go:noescape
+func packDotPanel(dst *uint16, codes *byte, n int, t *BFloat16Table)
+
 var avx512 = Kernels{
 	MR: 4, NR: 32, Direct: true,
 	Multiply: multiplyAVX512, MultiplyRounded: multiplyRoundedAVX512,

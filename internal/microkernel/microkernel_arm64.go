@@ -11,6 +11,8 @@ import (
 
 var byLevel = register(kernels.At(cpu.NEON, &neon))
 
+var dots = kernels.New[*Kernels]("microkernel.Dots")
+
 var neon = Kernels{
 	MR: 4, NR: 8, Direct: true,
 	Multiply: multiplyNEON, MultiplyRounded: multiplyRoundedNEON,

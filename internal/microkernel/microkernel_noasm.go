@@ -2,4 +2,8 @@
 
 package microkernel
 
+import "github.com/octavo-fp8/octavo/internal/kernels"
+
 var byLevel = register()
+
+var dots = kernels.New[*Kernels]("microkernel.Dots")

@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"runtime"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -198,6 +199,7 @@ type problem struct {
 	a, b, c, p          []float32
 	codes               []byte
 	ofPairs             []float32 // b as a panel of pairs, if the task has one
+	dotsA, dotsB        []uint16  // a and b in quads of bfloat16, if the task has them
 	scaleA, scaleB      []float32
 	out                 []float32 // where results go, if not to c
 	outStride           int
@@ -297,6 +299,9 @@ func (q *problem) run(multiply func(*Task), columns, rowBlocks int, flags uint64
 		if q.ofPairs != nil {
 			t.B = &q.ofPairs[0]
 		}
+		if q.dotsA != nil {
+			q.takeDots()
+		}
 		if q.out != nil {
 			t.Out, t.StrideOut = &q.out[column], 4*q.outStride
 		}
@@ -333,7 +338,7 @@ func TestMultiply(t *testing.T) {
 }
 
 func testMultiply(t *testing.T, r *rand.Rand, k *Kernels, name string, multiply func(*Task), rows, columns, maxRowBlocks int) {
-	rounded, exchanged, direct := name == "MultiplyRounded", name == "MultiplyFew", k.Direct && maxRowBlocks > 1
+	rounded, exchanged, direct := name == "MultiplyRounded", strings.Contains(name, "Few"), k.Direct && maxRowBlocks > 1
 	for _, pairs := range []int{1, 2, 15, 16, 17, 31, 32, 33, 50} {
 		for rowBlocks := 1; rowBlocks <= maxRowBlocks; rowBlocks++ {
 			for _, flags := range []uint64{First | Last, First | Last | Canonical, First, 0, Last} {
@@ -345,8 +350,11 @@ func testMultiply(t *testing.T, r *rand.Rand, k *Kernels, name string, multiply 
 					blocks = min(blocks, FewDepth/(2*pairs))
 				}
 				q := newProblem(t, r, rowBlocks*rows, blocks, pairs, view, rounded, exchanged)
-				if name == "MultiplyPairs" {
+				switch name {
+				case "MultiplyPairs":
 					q.decodePairs(t, k)
+				case "Dots", "FewDots":
+					q.packDots(t)
 				}
 				wantC, wantP := q.expect(flags)
 				q.run(multiply, columns, rowBlocks, flags)

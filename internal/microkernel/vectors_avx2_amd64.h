@@ -1,5 +1,7 @@
 // What the kernels of products share at level avx2.
 
+#define PAIRS 16
+
 #define MULTIPLY(Yb, Ya, Yd) VMULPS Yb, Ya, Yd
 #define ADD(Yb, Ya, Yd) VFMADD231PS Yb, Ya, Yd
 

@@ -1,5 +1,7 @@
 // What the kernels of products share at level avx512.
 
+#define PAIRS 16
+
 #define MULTIPLY(Zb, Za, Zd) VMULPS Zb, Za, Zd
 #define ADD(Zb, Za, Zd) VFMADD231PS Zb, Za, Zd
 

@@ -81,7 +81,7 @@ func missing(log string, levels []cpu.Level, entries []kernels.Entry, has func(c
 		}
 	}
 	for _, l := range levels {
-		if l != cpu.Generic && l != cpu.AMX && !packages[fmt.Sprint("fp8 ", l)] { // at AMX it has the kernels of AVX512
+		if l != cpu.Generic && l != cpu.AVX512BF16 && l != cpu.AMX && !packages[fmt.Sprint("fp8 ", l)] { // at the last two it has the kernels of AVX512
 			list = append(list, fmt.Sprintf("package fp8 at level %v", l))
 		}
 		if !packages[fmt.Sprint("gemm ", l)] {
