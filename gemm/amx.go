@@ -71,7 +71,7 @@ func (p *product) packedAtOnce() int {
 // pieces returns the pieces of a step that are packed each by itself, and their
 // length: its blocks, or all at once where those are whole chunks.
 func (st step) pieces() (count, n int) {
-	n, _ = st.length()
+	n, _ = st.length(1)
 	if n%amx.Chunk == 0 {
 		return 1, st.hi - st.lo
 	}

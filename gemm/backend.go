@@ -23,6 +23,9 @@ func listBackends() []kernels.Implementation[backend] {
 	for _, l := range kernels.Levels("microkernel.Kernels") {
 		list = append(list, kernels.At[backend](l, vectorBackend{microkernel.For(l)}))
 	}
+	for _, l := range kernels.Levels("microkernel.Dots") {
+		list = append(list, kernels.At[backend](l, vectorBackend{microkernel.DotsFor(l)}))
+	}
 	for _, l := range kernels.Levels("amx.Multiply") {
 		list = append(list, kernels.At[backend](l, amxBackend{}))
 	}
@@ -41,8 +44,11 @@ func (p *product) choose() backend {
 			return integerBackend{k}
 		}
 	}
-	if level == cpu.AMX && (!p.suitsAMX() || productLevel() != cpu.AMX) {
-		level = cpu.Vectors
+	if level != cpu.AMX || !p.suitsAMX() || productLevel() != cpu.AMX {
+		if d := p.dots(level, cpu.Named()); d != nil {
+			return p.chooseVectors(vectorBackend{d})
+		}
+		level = min(level, cpu.Vectors)
 	}
 	b, _ := backends.For(level)
 	if v, ok := b.(vectorBackend); ok {
@@ -54,8 +60,10 @@ func (p *product) choose() backend {
 // chooseVectors returns the backend for as few rows of A as there are that has the
 // micro-kernels of v, or v.
 func (p *product) chooseVectors(v vectorBackend) backend {
-	if float16Views[p.b.format].factor == 0 || p.block%2 != 0 && p.block < p.k {
-		return v // the kernels for few rows read float16s, and see no padding within blocks
+	switch {
+	case v.Dots != nil && p.block%quadDepth != 0 && p.block < p.k,
+		v.Dots == nil && (float16Views[p.b.format].factor == 0 || p.block%pairDepth != 0 && p.block < p.k):
+		return v // the kernels for few rows see no padding within blocks, and without dots read float16s
 	}
 	idle := roundUp(p.m, microkernel.FewWidth) - p.m
 	switch {

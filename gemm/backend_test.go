@@ -29,10 +29,11 @@ func atAMX(t *testing.T, answer cpu.Level) (asked *int) {
 	restore, err := cpu.Force(cpu.AMX)
 	require.NoError(t, err)
 	asked = new(int)
-	before := productLevel
+	before, dots := productLevel, useDots
 	productLevel = func() cpu.Level { *asked++; return answer }
+	useDots = func(bool) *microkernel.Kernels { return nil }
 	t.Cleanup(func() {
-		productLevel = before
+		productLevel, useDots = before, dots
 		restore()
 		stop()
 	})
@@ -140,6 +141,48 @@ func TestChoiceOfVectors(t *testing.T) {
 		p := product{m: s.m, n: s.n, k: 1024, block: s.block}
 		p.b.format, p.b.packed = s.format, s.packed
 		require.Equal(t, reflect.TypeOf(s.want), reflect.TypeOf(p.chooseVectors(v)), "%+v", s)
+	}
+}
+
+// TestChoiceOfDots has products that dot products of bfloat16 are faster for, or could be asked
+// for, by whom they are computed; nothing executes them.
+func TestChoiceOfDots(t *testing.T) {
+	before, kernels := useDots, &microkernel.Kernels{}
+	defer func() { useDots = before }()
+	useDots = func(bool) *microkernel.Kernels { return kernels }
+	for _, s := range []struct {
+		level    cpu.Level
+		named    bool
+		m, block int
+		a, b     fp8.Format
+		dots     bool
+	}{
+		{cpu.AVX512BF16, false, 1024, 128, fp8.E4M3, fp8.E5M2, true}, {cpu.AVX512BF16, false, 5, 16, fp8.E4M3FNUZ, fp8.E2M1, true},
+		{cpu.AMX, false, 5, 16, fp8.E4M3, fp8.E4M3, true}, {cpu.AMX, true, 4, 16, fp8.E4M3, fp8.E4M3, false},
+		{cpu.AVX512BF16, false, 4, 128, fp8.E4M3, fp8.E4M3, false}, {cpu.AVX512BF16, false, 64, 15, fp8.E4M3, fp8.E4M3, false},
+		{cpu.AVX512BF16, true, 1, 1, fp8.E4M3, fp8.E4M3, true}, {cpu.AVX512BF16, true, 64, 128, fp8.MXINT8, fp8.E4M3, false},
+		{cpu.AVX512BF16, true, 64, 128, fp8.E4M3, fp8.MXINT8, false}, {cpu.AVX512, true, 64, 128, fp8.E4M3, fp8.E4M3, false},
+		{cpu.AVX2, false, 64, 128, fp8.E4M3, fp8.E4M3, false},
+	} {
+		p := product{m: s.m, n: 512, k: 1024, block: s.block}
+		p.a.format, p.b.format = s.a, s.b
+		require.Equal(t, s.dots, p.dots(s.level, s.named) != nil, "%+v", s)
+	}
+	useDots = func(bool) *microkernel.Kernels { return nil }
+	p := product{m: 64, n: 64, k: 64, block: 64}
+	require.Nil(t, p.dots(cpu.AVX512BF16, true))
+}
+
+// TestLeast checks that all values that tables have are multiples of the least, and which formats
+// have none.
+func TestLeast(t *testing.T) {
+	for f, table := range bfloat16Tables {
+		require.Equal(t, f >= len(fp8.Formats()) || fp8.Format(f) == fp8.MXINT8, table == nil, "%v", f)
+		for code := 0; code < 256 && table != nil; code++ {
+			if x := float64(fp8.Format(f).Float32(byte(code))); !math.IsNaN(x) && !math.IsInf(x, 0) {
+				require.Zero(t, math.Mod(x, float64(table.Least)), "%v: %v", fp8.Format(f), x)
+			}
+		}
 	}
 }
 

@@ -40,11 +40,7 @@ func TestBareKernel(t *testing.T) {
 			var results [3][]float32
 			for i, w := range []backend{genericBackend{}, p.chooseVectors(vectorBackend{bare}), p.chooseVectors(vectorBackend{full})} {
 				results[i] = make([]float32, m*45)
-				n := newRun()
-				n.add(p, 0)
-				n.parts[0].backend = w
-				n.out = newResult(results[i], Options{})
-				require.NoError(t, n.compute(t.Context(), Options{Workers: 1}))
+				computeWith(t, results[i], p, w)
 			}
 			for i, want := range results[0] {
 				require.Equal(t, math.Float32bits(want), math.Float32bits(results[1][i]))

@@ -134,6 +134,7 @@ func (r *run) Work(q *parallel.Queue) {
 		a := p.area(job - p.firstJob)
 		p.a.noteReads(a.i0, a.i1, p.k)
 		p.b.noteReads(a.j0, a.j1, p.k)
+		s.dots = nil
 		p.backend.compute(s, p, a, &r.out)
 		if r.meter.Add(int64((a.i1-a.i0)*(a.j1-a.j0))) != nil {
 			r.ended.Store(true)

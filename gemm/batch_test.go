@@ -84,7 +84,7 @@ func TestSteps(t *testing.T) {
 				p := product{k: k, block: block}
 				for at := 0; at < k; {
 					s := p.step(at, depth)
-					n, padded := s.length()
+					n, padded := s.length(pairDepth)
 					require.Equal(t, at, s.lo)
 					require.True(t, s.hi > s.lo && s.hi <= k && s.hi-s.lo <= depth)
 					require.Equal(t, s.hi-s.lo, n*s.blocks)

@@ -28,10 +28,12 @@ func (fewBackend) blocking() blocking {
 
 func (f fewBackend) compute(s *scratch, p *part, r area, out *result) {
 	k := f.Kernels
+	s.dots = f.Dots
+	depth := microkernel.FewDepth * s.atOnce() / pairDepth
 	rows, cols, width := r.i1-r.i0, r.j1-r.j0, roundUp(r.i1-r.i0, microkernel.FewWidth)
 	s.c = grow(s.c, roundUp(cols, fewPieceCols)*width)
 	clear(s.c)
-	if p.block > microkernel.FewDepth {
+	if p.block > depth {
 		s.p = grow(s.p, len(s.c))
 	}
 	for lo := 0; lo < p.k; {
@@ -40,7 +42,7 @@ func (f fewBackend) compute(s *scratch, p *part, r area, out *result) {
 		for j := r.j0; j < r.j1; j += fewPieceCols {
 			s.gatherFewScales(p, j, min(j+fewPieceCols, r.j1), whole)
 			for at := lo; at < whole.hi; {
-				st := p.piece(whole, at, microkernel.FewDepth)
+				st := p.piece(whole, at, depth)
 				s.decodeFew(k, p, j, min(j+fewPieceCols, r.j1), st)
 				s.fetch(p.prefetchFew(r, j, st.hi, whole))
 				s.multiplyFew(k, p, (j-r.j0)*width, min(fewPieceCols, r.j1-j), width, whole, st)
@@ -62,12 +64,19 @@ func (f fewBackend) compute(s *scratch, p *part, r area, out *result) {
 // microkernel.FewWidth rows, and gathers their scales.
 func (s *scratch) packFew(k *microkernel.Kernels, p *part, r area, width int, st step) {
 	const lanes = microkernel.FewWidth
-	n := st.hi - st.lo
-	padded := roundUp(n, 2)
+	n, atOnce := st.hi-st.lo, s.atOnce()
+	padded := roundUp(n, atOnce)
 	s.codes = grow(s.codes, padded*(microkernel.PanelWidth+lanes))
 	wide, narrow := s.codes[:padded*microkernel.PanelWidth], s.codes[padded*microkernel.PanelWidth:]
 	k.PackPanel(wide, p.a.codes[r.i0*p.a.stride+st.lo:], p.a.stride, r.i1-r.i0, n)
 	clear(wide[n*microkernel.PanelWidth:])
+	s.scalesA = grow(s.scalesA, st.blocks*microkernel.PanelWidth)
+	p.a.scales.across(s.scalesA, microkernel.PanelWidth, r.i0, r.i1, st.lo, p.block)
+	if s.dots != nil {
+		s.a = grow(s.a, padded*microkernel.PanelWidth/2)
+		s.packDotPanel(s.a, wide, p.a.format, step{lo: 0, hi: padded, blocks: 1})
+		return
+	}
 	s.a = grow(s.a, padded*width)
 	for i := 0; i < width; i += lanes {
 		for at := range padded {
@@ -75,8 +84,6 @@ func (s *scratch) packFew(k *microkernel.Kernels, p *part, r area, width int, st
 		}
 		fp8.DecodeScaled(s.a[i*padded:], narrow, p.a.format, float16Views[p.b.format].unit)
 	}
-	s.scalesA = grow(s.scalesA, st.blocks*microkernel.PanelWidth)
-	p.a.scales.across(s.scalesA, microkernel.PanelWidth, r.i0, r.i1, st.lo, p.block)
 }
 
 // gatherFewScales lists the scales of rows [j0, j1) of B, row by row, for a step; a single
@@ -97,6 +104,10 @@ func (s *scratch) decodeFew(k *microkernel.Kernels, p *part, j0, j1 int, st step
 	n := st.hi - st.lo
 	whole := n &^ (microkernel.PanelWidth - 1)
 	s.b = grow(s.b, fewPieceCols*microkernel.FewStride)
+	if s.dots != nil {
+		s.packDotRows(halves(s.b), 2*microkernel.FewStride, p.b.codes[j0*p.b.stride+st.lo:], p.b.stride, j1-j0, p.b.format, step{lo: st.lo, hi: st.hi, blocks: 1})
+		return
+	}
 	v := &float16Views[p.b.format]
 	s.view = microkernel.Float16View{Multiplier: v.factor, Mask: v.mask, SpecialMask: v.specialMask, Special: v.special, Unit: 1}
 	if whole > 0 {
@@ -130,18 +141,27 @@ func (p *part) prefetchFew(r area, j, k int, whole step) prefetch {
 // are at c of the area's. The last rows that a kernel takes at once may be of a piece before.
 func (s *scratch) multiplyFew(k *microkernel.Kernels, p *part, c, cols, width int, whole, st step) {
 	t := &s.task
-	_, padded := st.length()
-	depth := roundUp(whole.hi-whole.lo, 2)
+	atOnce := s.atOnce()
+	_, padded := st.length(atOnce)
 	block := (st.lo - whole.lo) / p.block
-	t.RowBlocks, t.Blocks, t.Pairs, t.Flags = ceilDiv(cols, k.FewRows), st.blocks, padded/2, p.flags(st)
+	t.RowBlocks, t.Blocks, t.Pairs, t.Flags = ceilDiv(cols, k.FewRows), st.blocks, padded/atOnce, p.flags(st)
 	t.StrideA, t.StrideC, t.Out, t.StrideOut = 4*microkernel.FewStride, 4*width, nil, 0
 	t.A, t.ScaleA = &s.b[0], &s.scalesB[block]
 	for i := 0; i < width; i += microkernel.FewWidth {
-		t.B, t.ScaleB = &s.a[i*depth+(st.lo-whole.lo)*microkernel.FewWidth], &s.scalesA[block*microkernel.PanelWidth+i]
+		t.B, t.ScaleB = &s.a[s.fewPanel(i, st.lo-whole.lo, whole)], &s.scalesA[block*microkernel.PanelWidth+i]
 		t.C = &s.c[c+i]
 		if t.P = nil; t.Flags&(microkernel.First|microkernel.Last) != microkernel.First|microkernel.Last {
 			t.P = &s.p[c+i]
 		}
 		k.MultiplyFew(t)
 	}
+}
+
+// fewPanel is where the values of rows i and following of A are, from so many k of a step on:
+// in a panel of microkernel.FewWidth rows of float32, or in the one panel of bfloat16.
+func (s *scratch) fewPanel(i, k int, whole step) int {
+	if s.dots != nil {
+		return i + k*microkernel.PanelWidth/2
+	}
+	return i*roundUp(whole.hi-whole.lo, pairDepth) + k*microkernel.FewWidth
 }

@@ -94,7 +94,7 @@ func (b integerBackend) compute(s *scratch, p *part, r area, out *result) {
 
 // describeIntegers tells the task of everything that all of a step shares.
 func (s *scratch) describeIntegers(k *integer.Kernels, p *part, st step) {
-	n, _ := st.length()
+	n, _ := st.length(1)
 	quads := roundUp(n, integer.Octet) / integer.Quad
 	a, b := &stepsOf[p.a.format], &stepsOf[p.b.format]
 	s.integers = integer.Task{

@@ -13,10 +13,12 @@ import (
 // scratch is what one worker works with, reused from call to call.
 type scratch struct {
 	task             microkernel.Task
-	view             microkernel.Float16View // of A
-	a, b             []float32               // decoded
-	codes            []byte                  // of B, transposed
-	c, p             []float32               // results, and sums of a block that is not over
+	dots             *microkernel.Dots                        // or nil: a and b are float32, not bfloat16
+	last             [quadDepth * microkernel.PanelWidth]byte // codes of a quad that the block ends in
+	view             microkernel.Float16View                  // of A
+	a, b             []float32                                // decoded
+	codes            []byte                                   // of B, transposed
+	c, p             []float32                                // results, and sums of a block that is not over
 	scalesA, scalesB []float32
 
 	// For integers.
@@ -39,7 +41,7 @@ var pool = sync.Pool{New: func() any { return new(scratch) }}
 
 // drop gives s back, without what it refers to of operands.
 func (s *scratch) drop() {
-	s.task, s.integers, s.call = microkernel.Task{}, integer.Task{}, integer.Task{}
+	s.task, s.dots, s.integers, s.call = microkernel.Task{}, nil, integer.Task{}, integer.Task{}
 	pool.Put(s)
 }
 
@@ -71,16 +73,26 @@ func (p *product) step(k, depth int) step {
 func (p *product) piece(of step, k, depth int) step { return p.step(k, min(depth, of.hi-k)) }
 
 // length returns the length of each of the step's blocks, and of what they are
-// padded to.
-func (st step) length() (n, padded int) {
+// padded to: a multiple of as many k as kernels take at once.
+func (st step) length(atOnce int) (n, padded int) {
 	n = (st.hi - st.lo) / st.blocks
-	return n, roundUp(n, 2)
+	return n, roundUp(n, atOnce)
 }
+
+// atOnce is how many k kernels take at once: a pair, or a quad of bfloat16.
+func (s *scratch) atOnce() int {
+	if s.dots != nil {
+		return quadDepth
+	}
+	return pairDepth
+}
+
+const pairDepth = 2
 
 // decodeRows decodes rows [i0, i1) of A, times unit, for a step, and adds zeros
 // for what is missing of the given number of rows.
 func (s *scratch) decodeRows(p *part, i0, i1, rows int, st step) {
-	n, padded := st.length()
+	n, padded := st.length(pairDepth)
 	stride := padded * st.blocks
 	unit := float16Views[p.b.format].unit
 	s.a = grow(s.a, rows*stride)

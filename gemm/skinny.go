@@ -66,7 +66,7 @@ func (s *scratch) multiplySkinny(k *microkernel.Kernels, p *part, r area, j int,
 		kernel, columns = k.MultiplyCodesRow, microkernel.PanelWidth
 	}
 	t := &s.task
-	_, padded := st.length()
+	_, padded := st.length(pairDepth)
 	t.Blocks, t.Pairs, t.Flags, t.Prefetches = st.blocks, padded/2, p.flags(st), 0
 	t.Out, t.StrideOut = nil, 0
 	t.A, t.ScaleA = &s.a[a], &s.scalesA[a/p.block]

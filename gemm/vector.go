@@ -9,16 +9,26 @@ import (
 	"github.com/octavo-fp8/octavo/internal/race"
 )
 
-// vectorBackend computes with the micro-kernels of a level.
+// vectorBackend computes with the micro-kernels of a level: of float32, or, where they have Dots,
+// of bfloat16.
 type vectorBackend struct{ *microkernel.Kernels }
 
 func (v vectorBackend) blocking() blocking {
-	g := geometry.For(v.Kernels)
+	g := geometry.For(v.Kernels, v.valueBytes())
 	return blocking{mc: g.Rows, nc: g.Cols, minNC: min(geometry.ColStep, g.Cols), mcStep: geometry.RowStep, depth: g.Depth}
+}
+
+// valueBytes is the size of a value of A or B.
+func (v vectorBackend) valueBytes() int {
+	if v.Dots != nil {
+		return 2
+	}
+	return 4
 }
 
 func (v vectorBackend) compute(s *scratch, p *part, r area, out *result) {
 	k := v.Kernels
+	s.dots = v.Dots
 	rows := roundUp(r.i1-r.i0, k.MR)
 	s.c = grow(s.c, rows*roundUp(r.j1-r.j0, microkernel.PanelWidth))
 	if !k.Direct || p.k == 0 {
@@ -43,7 +53,7 @@ func (v vectorBackend) compute(s *scratch, p *part, r area, out *result) {
 			j1 := min(j+microkernel.PanelWidth, r.j1)
 			s.gatherPanelScales(p, j, j1, st)
 			codes := s.panelCodes(k, p, j, j1, st)
-			s.decodePanel(k, p, codes, p.asFloat16(k, codes), st)
+			s.decodePanel(k, p, codes, s.dots == nil && p.asFloat16(k, codes), st)
 			s.multiplyPanel(k, p, r, written, j, st, out)
 		}
 		lo = st.hi
@@ -129,10 +139,11 @@ func (s *scratch) storePanels(p *part, rows int, r, written area, out *result) {
 
 // describe tells the task of everything that all panels of a step share.
 func (s *scratch) describe(p *part, rowBlocks, width int, st step) {
-	_, padded := st.length()
+	atOnce := s.atOnce()
+	_, padded := st.length(atOnce)
 	t := &s.task
-	t.StrideA, t.StrideC, t.StrideScaleA = 4*padded*st.blocks, 4*width, 4*st.blocks
-	t.RowBlocks, t.Blocks, t.Pairs = rowBlocks, st.blocks, padded/2
+	t.StrideA, t.StrideC, t.StrideScaleA = 8/atOnce*padded*st.blocks, 4*width, 4*st.blocks
+	t.RowBlocks, t.Blocks, t.Pairs = rowBlocks, st.blocks, padded/atOnce
 	view := &float16Views[p.b.format]
 	t.Multiplier, t.Mask, t.Ahead = view.factor, view.mask, microkernel.Ahead
 	t.Flags = p.flags(st)
@@ -159,7 +170,11 @@ const rowsAtOnce = 64
 // decodeArea decodes rows [i0, i1) of A, times B's unit, for a step, and adds zeros for
 // what is missing of the given number of rows.
 func (s *scratch) decodeArea(k *microkernel.Kernels, p *part, i0, i1, rows int, st step) {
-	n, padded := st.length()
+	if s.dots != nil {
+		s.packDotArea(p, i0, i1, rows, st)
+		return
+	}
+	n, padded := st.length(pairDepth)
 	v := &float16Views[p.a.format]
 	stride, whole := st.hi-st.lo, (st.hi-st.lo)&^(microkernel.PanelWidth-1)
 	if k.DecodeRows == nil || v.factor == 0 || n != padded || whole == 0 {
@@ -187,8 +202,13 @@ func (p *part) asFloat16(k *microkernel.Kernels, codes []byte) bool {
 
 // decodePanel decodes the codes of a panel, for a step, into b.
 func (s *scratch) decodePanel(k *microkernel.Kernels, p *part, codes []byte, asFloat16 bool, st step) {
-	n, padded := st.length()
+	n, padded := st.length(s.atOnce())
 	n, padded = n*microkernel.PanelWidth, padded*microkernel.PanelWidth
+	if s.dots != nil {
+		s.b = grow(s.b, st.blocks*padded/2)
+		s.packDotPanel(s.b, codes, p.b.format, st)
+		return
+	}
 	s.b = grow(s.b, st.blocks*padded)
 	if n == padded {
 		s.decode(k, s.b, codes[:st.blocks*n], p.b.format, asFloat16)

@@ -5,7 +5,8 @@
 // A result is cut into areas of Rows x Cols, each computed from beginning to end, and K
 // into steps of Depth. In a step the area's rows of A are decoded, all of them; then one
 // panel of B after the other, [microkernel.PanelWidth] columns wide, is decoded, and
-// multiplied with all of the rows, MR of them at a time. All that is float32.
+// multiplied with all of the rows, MR of them at a time. All that is float32, or bfloat16 but
+// for results.
 //
 //   - The panel is read once for each MR rows: NR columns of it at a time, which therefore
 //     belong into level 1, beside MR rows of A, read once and followed by the next, and
@@ -43,7 +44,7 @@ type Geometry struct {
 
 const (
 	MinDepth = 32  // one chunk of the canonical order
-	MaxDepth = 256 // results are touched seldom enough, and codes fetched in the steps that there are
+	MaxDepth = 256 // of float32: results are touched seldom enough, and codes fetched in the steps that there are
 	RowStep  = 12  // a multiple of the MR of all kernels
 	ColStep  = 128 // some panels
 
@@ -65,17 +66,17 @@ func (g Geometry) cost() float64 {
 	return multiply + decodeA/float64(g.Cols) + decodeB/float64(g.Rows) + touch/float64(g.Depth)
 }
 
-// Fit returns the geometry for kernels of MR rows and NR columns and for caches, of which
-// the first two count.
-func Fit(caches []cpu.Cache, mr, nr int) Geometry {
+// Fit returns the geometry for kernels of MR rows and NR columns, whose values of A and B have so
+// many bytes, and for caches, of which the first two count.
+func Fit(caches []cpu.Cache, mr, nr, value int) Geometry {
 	best := Geometry{MinDepth, RowStep, ColStep} // if nothing fits
-	for depth := MinDepth; depth <= MaxDepth; depth *= 2 {
-		if depth > MinDepth && nearest(depth, mr, nr) > caches[0].Bytes {
+	for depth := MinDepth; depth <= MaxDepth*4/value; depth *= 2 {
+		if depth > MinDepth && nearest(depth, mr, nr, value) > caches[0].Bytes {
 			break
 		}
 		left := caches[1].Bytes/3*2 - codes(depth)
 		for cols := ColStep; cols <= maxSide; cols += ColStep {
-			rows := min(left/(4*(depth+cols)), maxSide) / RowStep * RowStep
+			rows := min(left/(value*depth+4*cols), maxSide) / RowStep * RowStep
 			if g := (Geometry{depth, rows, cols}); rows > 0 && g.cost() < best.cost() {
 				best = g
 			}
@@ -87,28 +88,28 @@ func Fit(caches []cpu.Cache, mr, nr int) Geometry {
 // nearest is what passes through level 1 from one use of the panel to the next, in bytes:
 // NR of its columns, two blocks of A's rows, as those that were used last are still there,
 // and results of two blocks.
-func nearest(depth, mr, nr int) int { return 4 * (depth*(nr+2*mr) + 2*mr*nr) }
+func nearest(depth, mr, nr, value int) int { return value*depth*(nr+2*mr) + 4*2*mr*nr }
 
 // codes is what codes of B take in level 2: those of a panel and of the next.
 func codes(depth int) int { return 2 * depth * microkernel.PanelWidth }
 
 var (
 	mutex  sync.Mutex
-	fitted = map[[2]int]Geometry{}
+	fitted = map[[3]int]Geometry{}
 	forced atomic.Pointer[Geometry]
 )
 
-// For returns the geometry for kernels on this machine.
-func For(k *microkernel.Kernels) Geometry {
+// For returns the geometry for kernels on this machine, whose values of A and B have so many bytes.
+func For(k *microkernel.Kernels, value int) Geometry {
 	if g := forced.Load(); g != nil {
 		return *g
 	}
 	mutex.Lock()
 	defer mutex.Unlock()
-	key := [2]int{k.MR, k.NR}
+	key := [3]int{k.MR, k.NR, value}
 	g, ok := fitted[key]
 	if !ok {
-		g = Fit(cpu.Caches(), k.MR, k.NR)
+		g = Fit(cpu.Caches(), k.MR, k.NR, value)
 		fitted[key] = g
 	}
 	return g

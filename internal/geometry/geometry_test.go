@@ -25,21 +25,24 @@ func TestFit(t *testing.T) {
 		name      string
 		near, far int
 		mr, nr    int
+		value     int
 		want      Geometry
 	}{
-		{"Cascade Lake, AVX-512", 32 * kibi, mebi, 4, 32, Geometry{128, 336, 384}},
-		{"Sapphire Rapids, AVX-512", 48 * kibi, 2 * mebi, 4, 32, Geometry{256, 444, 512}},
-		{"Zen 5, AVX-512", 48 * kibi, mebi, 4, 32, Geometry{256, 264, 384}},
-		{"Haswell, AVX2", 32 * kibi, 256 * kibi, 3, 16, Geometry{128, 108, 256}},
-		{"Zen 3, AVX2", 32 * kibi, 512 * kibi, 3, 16, Geometry{128, 216, 256}},
-		{"Sapphire Rapids, AVX2", 48 * kibi, 2 * mebi, 3, 16, Geometry{256, 444, 512}},
-		{"Neoverse N1", 64 * kibi, mebi, 4, 8, Geometry{256, 264, 384}},
+		{"Cascade Lake, AVX-512", 32 * kibi, mebi, 4, 32, 4, Geometry{128, 336, 384}},
+		{"Sapphire Rapids, AVX-512", 48 * kibi, 2 * mebi, 4, 32, 4, Geometry{256, 444, 512}},
+		{"Zen 5, AVX-512", 48 * kibi, mebi, 4, 32, 4, Geometry{256, 264, 384}},
+		{"Haswell, AVX2", 32 * kibi, 256 * kibi, 3, 16, 4, Geometry{128, 108, 256}},
+		{"Zen 3, AVX2", 32 * kibi, 512 * kibi, 3, 16, 4, Geometry{128, 216, 256}},
+		{"Sapphire Rapids, AVX2", 48 * kibi, 2 * mebi, 3, 16, 4, Geometry{256, 444, 512}},
+		{"Zen 4, bfloat16", 32 * kibi, mebi, 4, 32, 2, Geometry{256, 324, 384}},
+		{"Zen 5, bfloat16", 48 * kibi, mebi, 4, 32, 2, Geometry{256, 324, 384}},
+		{"Neoverse N1", 64 * kibi, mebi, 4, 8, 4, Geometry{256, 264, 384}},
 	} {
-		got := Fit(caches(test.near, test.far), test.mr, test.nr)
+		got := Fit(caches(test.near, test.far), test.mr, test.nr, test.value)
 		require.Equal(t, test.want, got, test.name)
 		// A panel does not fill level 1, and an area with its rows not level 2.
-		require.LessOrEqual(t, 4*got.Depth*(test.nr+2*test.mr), test.near)
-		require.LessOrEqual(t, 4*got.Rows*(got.Depth+got.Cols), test.far*2/3)
+		require.LessOrEqual(t, test.value*got.Depth*(test.nr+2*test.mr), test.near)
+		require.LessOrEqual(t, got.Rows*(test.value*got.Depth+4*got.Cols), test.far*2/3)
 	}
 }
 
@@ -66,9 +69,9 @@ func TestValid(t *testing.T) {
 	sizes = append(sizes, 48*kibi, 1280*kibi, math.MaxInt, -1, math.MinInt)
 	for _, near := range sizes {
 		for _, far := range sizes {
-			for _, kernel := range [][2]int{{1, 8}, {3, 16}, {4, 32}, {12, 32}} {
-				g := Fit(caches(near, far), kernel[0], kernel[1])
-				require.True(t, g.Depth >= MinDepth && g.Depth <= MaxDepth && g.Depth&(g.Depth-1) == 0, "%+v", g)
+			for _, kernel := range [][3]int{{1, 8, 4}, {3, 16, 4}, {4, 32, 4}, {12, 32, 4}, {4, 32, 2}} {
+				g := Fit(caches(near, far), kernel[0], kernel[1], kernel[2])
+				require.True(t, g.Depth >= MinDepth && g.Depth <= MaxDepth*4/kernel[2] && g.Depth&(g.Depth-1) == 0, "%+v", g)
 				require.True(t, g.Rows > 0 && g.Rows <= maxSide && g.Rows%RowStep == 0, "%+v", g)
 				require.True(t, g.Cols > 0 && g.Cols <= maxSide && g.Cols%ColStep == 0, "%+v", g)
 			}
@@ -80,9 +83,9 @@ func TestValid(t *testing.T) {
 func TestGrows(t *testing.T) {
 	for near := 8 * kibi; near <= 256*kibi; near *= 2 {
 		for far := 64 * kibi; far <= 8*mebi; far *= 2 {
-			g := Fit(caches(near, far), 4, 32).cost()
-			require.LessOrEqual(t, Fit(caches(2*near, far), 4, 32).cost(), g)
-			require.LessOrEqual(t, Fit(caches(near, 2*far), 4, 32).cost(), g)
+			g := Fit(caches(near, far), 4, 32, 4).cost()
+			require.LessOrEqual(t, Fit(caches(2*near, far), 4, 32, 4).cost(), g)
+			require.LessOrEqual(t, Fit(caches(near, 2*far), 4, 32, 4).cost(), g)
 		}
 	}
 }
@@ -94,12 +97,12 @@ func TestFor(t *testing.T) {
 			continue
 		}
 		require.Zero(t, RowStep%k.MR)
-		want := Fit(cpu.Caches(), k.MR, k.NR)
-		require.Equal(t, want, For(k))
+		want := Fit(cpu.Caches(), k.MR, k.NR, 4)
+		require.Equal(t, want, For(k, 4))
 		other := Geometry{MinDepth, RowStep, ColStep}
 		restore := Force(other)
-		require.Equal(t, other, For(k))
+		require.Equal(t, other, For(k, 4))
 		restore()
-		require.Equal(t, want, For(k))
+		require.Equal(t, want, For(k, 4))
 	}
 }
