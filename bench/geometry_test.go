@@ -18,11 +18,14 @@ func BenchmarkGeometry(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	for _, l := range []cpu.Level{cpu.NEON, cpu.AVX2, cpu.AVX512} {
+	for _, l := range []cpu.Level{cpu.NEON, cpu.AVX2, cpu.AVX512, cpu.AVX512BF16} {
 		if !slices.Contains(cpu.Levels(), l) {
 			continue
 		}
-		all := []geometry.Geometry{geometry.For(microkernel.For(l))}
+		all := []geometry.Geometry{geometry.For(microkernel.For(l), 4)}
+		if k := microkernel.DotsFor(l); k != nil {
+			all[0] = geometry.For(k, 2)
+		}
 		for _, depth := range []int{64, 128, 256} {
 			for _, rows := range []int{96, 192, 384, 768} {
 				for _, cols := range []int{128, 256, 512, 768} {

@@ -21,13 +21,17 @@ func BenchmarkMicrokernel(b *testing.B) {
 		if k == nil || l == cpu.AMX { // which has the micro-kernels of AVX-512
 			continue
 		}
-		for _, m := range []panelProduct{
+		products := []panelProduct{
 			{"Multiply", k.Multiply, k.MR, k.NR, 4},
 			{"MultiplyRounded", k.MultiplyRounded, k.MR, k.NR, 4},
 			{"MultiplyPairs", k.MultiplyPairs, k.MR, k.NR, 4},
 			{"MultiplyCodes", k.MultiplyCodes, k.MR, k.NR, 1},
 			{"MultiplyCodesRow", k.MultiplyCodesRow, 1, microkernel.PanelWidth, 1},
-		} {
+		}
+		if d := microkernel.DotsFor(l); d != nil { // the others are those of AVX-512
+			products = []panelProduct{{"MultiplyDots", d.Multiply, d.MR, d.NR, 4}}
+		}
+		for _, m := range products {
 			if m.multiply == nil {
 				continue
 			}
@@ -58,6 +62,9 @@ func (m panelProduct) measure(b *testing.B, l cpu.Level) {
 		ScaleA: &scales[0], StrideA: 4 * s.K, StrideC: 4 * s.N, StrideScaleA: 4,
 		RowBlocks: m.rowBlocks, Blocks: 1, Pairs: s.K / 2,
 		Flags: microkernel.First | microkernel.Last | microkernel.Canonical,
+	}
+	if m.kernel == "MultiplyDots" { // normals are other bfloat16s in pairs
+		t.StrideA, t.Pairs = 2*s.K, s.K/4
 	}
 	for b.Loop() {
 		for j := 0; j < s.N; j += m.columns {

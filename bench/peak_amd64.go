@@ -22,6 +22,9 @@ func spin(l cpu.Level) (products int64) {
 		var tiles [4096 + 63]byte
 		spinAMX(rounds/16, &tiles[-uintptr(unsafe.Pointer(&tiles))%64])
 		return rounds / 16 * 4 * 16 * 16 * 32
+	case cpu.AVX512BF16:
+		spinAVX512BF16(rounds)
+		return rounds * chains * 32
 	case cpu.AVX512:
 		spinAVX512(rounds)
 		return rounds * chains * 16
@@ -39,6 +42,9 @@ func canRead() bool { return slices.Contains(cpu.Levels(), cpu.AVX2) }
 //
 //go:noescape
 func spinAMX(n int, tiles *byte)
+
+//go:noescape
+func spinAVX512BF16(n int)
 
 //go:noescape
 func spinAVX512(n int)

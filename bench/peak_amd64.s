@@ -47,6 +47,45 @@ spin:
 	VZEROUPPER
 	RET
 
+// Z12 and Z13 are multiplied.
+#define DOT(d) BYTE $0x62; BYTE $(0xF2 ^ (((d)&8)<<4) ^ ((d)&16) ^ ((12&8)<<2)); BYTE $(0x7E ^ (13<<3)); BYTE $0x48; BYTE $0x52; BYTE $(0xC0 | (((d)&7)<<3) | (12&7)) // vdpbf16ps zmmd,zmm13,zmm12
+
+// func spinAVX512BF16(n int)
+TEXT ·spinAVX512BF16(SB), NOSPLIT, $0-8
+	MOVQ n+0(FP), CX
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+
+spin:
+	DOT(0)
+	DOT(1)
+	DOT(2)
+	DOT(3)
+	DOT(4)
+	DOT(5)
+	DOT(6)
+	DOT(7)
+	DOT(8)
+	DOT(9)
+	DOT(10)
+	DOT(11)
+	DECQ CX
+	JNZ spin
+	VZEROUPPER
+	RET
+
 // func spinAVX512(n int)
 TEXT ·spinAVX512(SB), NOSPLIT, $0-8
 	MOVQ n+0(FP), CX

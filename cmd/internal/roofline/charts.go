@@ -25,7 +25,7 @@ func Charts(r *bench.Report) (all []chart.Chart) {
 
 // keys are the colours of levels and peers on a page.
 var keys = map[string]chart.Key{
-	"generic": "green", "neon": "ochre", "avx2": "ochre", "avx512": "blue", "amx": "vermilion",
+	"generic": "green", "neon": "ochre", "avx2": "ochre", "avx512": "blue", "avx512bf16": "pink", "amx": "vermilion",
 	"gonum": "grey", "vek": "violet",
 }
 

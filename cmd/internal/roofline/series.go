@@ -28,11 +28,12 @@ type look struct {
 // looks have colours from Okabe and Ito's palette, which colour-blind readers can
 // tell apart.
 var looks = map[string]look{
-	"generic": {color.NRGBA{0x00, 0x9E, 0x73, 0xFF}, triangle, pyramid},
-	"neon":    {color.NRGBA{0xE6, 0x9F, 0x00, 0xFF}, square, box},
-	"avx2":    {color.NRGBA{0xE6, 0x9F, 0x00, 0xFF}, square, box},
-	"avx512":  {color.NRGBA{0x00, 0x72, 0xB2, 0xFF}, ring, disc},
-	"amx":     {color.NRGBA{0xD5, 0x5E, 0x00, 0xFF}, ring, disc},
+	"generic":    {color.NRGBA{0x00, 0x9E, 0x73, 0xFF}, triangle, pyramid},
+	"neon":       {color.NRGBA{0xE6, 0x9F, 0x00, 0xFF}, square, box},
+	"avx2":       {color.NRGBA{0xE6, 0x9F, 0x00, 0xFF}, square, box},
+	"avx512":     {color.NRGBA{0x00, 0x72, 0xB2, 0xFF}, ring, disc},
+	"avx512bf16": {color.NRGBA{0xCC, 0x79, 0xA7, 0xFF}, square, box},
+	"amx":        {color.NRGBA{0xD5, 0x5E, 0x00, 0xFF}, ring, disc},
 }
 
 // peerLooks are those of peers, in their order.
