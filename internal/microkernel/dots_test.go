@@ -80,7 +80,7 @@ func TestDots(t *testing.T) {
 // tables are values of codes: as E5M2 has them, as E4M3FNUZ, whose code 0x80 is NaN, and of six
 // bits, whose others do not count.
 var tables = map[string]func(code byte) float32{
-	"six bits": func(code byte) float32 { return float32(value(code&0x1F|code&0x20<<2, 2, 3)) },
+	"six bits":     func(code byte) float32 { return float32(value(code&0x1F|code&0x20<<2, 2, 3)) },
 	"signed zeros": func(code byte) float32 { return float32(value(code, 2, 15)) },
 	"one zero": func(code byte) float32 {
 		if code == 0x80 {
