@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 
+	"github.com/octavo-fp8/octavo/internal/halves"
 	"github.com/octavo-fp8/octavo/internal/microkernel"
 	"github.com/octavo-fp8/octavo/internal/parallel"
 	"github.com/octavo-fp8/octavo/internal/race"
@@ -175,10 +176,14 @@ func (s *scratch) panel(r area, j int) []float32 {
 func (s *scratch) copyPanel(p *product, dst []float32, j0, j1 int, st step) {
 	const width = microkernel.PanelWidth
 	if j1-j0 < width {
-		clear(dst)
+		clear(dst[:depth*width])
 	}
 	n, padded := st.length()
 	clear(dst[n*width : padded*width])
+	if p.b.packed != nil {
+		halves.Widen(dst, p.b.packed.panel(j0, st))
+		return
+	}
 	if !p.b.Transposed {
 		transpose.Matrix(dst, width, p.b.Data[j0*p.b.Stride+st.lo:], p.b.Stride, j1-j0, n)
 		return
