@@ -9,8 +9,8 @@ import (
 	"github.com/octavo-fp8/octavo/nn"
 )
 
-// memory is what a pass works in, reused from call to call.
-type memory struct {
+// work is what a pass works in, reused from call to call.
+type work struct {
 	stream, normed, branch []float32 // [rows, dim]
 	query, key, value      []float32 // [rows, heads·their dimension]
 	mixed                  []float32 // [rows, heads·valueDim]
@@ -150,10 +150,11 @@ func (g *Generator) check(sequences []*Sequence, tokens [][]int32) (rows int, er
 // pass makes the residual stream after the last block.
 func (g *Generator) pass(ctx context.Context, e *extension) error {
 	dim := g.config.Dim
-	stream := grow(&g.memory.stream, e.rows*dim)[:0]
+	stream := grow(&g.memory.stream, e.rows*dim)
 	for _, part := range e.tokens {
 		for _, t := range part {
-			stream = append(stream, g.table.Value[int(t)*dim:(int(t)+1)*dim]...)
+			g.table.row(stream[:dim], int(t))
+			stream = stream[dim:]
 		}
 	}
 	for layer := range g.blocks {
@@ -191,7 +192,7 @@ func (g *Generator) attention(ctx context.Context, layer int, e *extension) erro
 		}
 		lo = hi
 	}
-	if err := m.inner.set(ctx, mixed, e.rows, &g.options); err != nil {
+	if err := m.inner.set(ctx, mixed, e.rows, g.options.FP8, c.Workers); err != nil {
 		return err
 	}
 	branch := grow(&m.branch, len(m.stream))
@@ -225,7 +226,7 @@ func (g *Generator) normalize(ctx context.Context, norm *nn.RMSNorm, rows int) e
 	if err := norm.Forward(ctx, grow(&m.normed, len(m.stream)), m.stream); err != nil {
 		return err
 	}
-	return m.input.set(ctx, m.normed, rows, &g.options)
+	return m.input.set(ctx, m.normed, rows, g.options.FP8, g.config.Workers)
 }
 
 // addToStream adds what a part of a block has made.
@@ -256,7 +257,9 @@ func (g *Generator) finish(
 	if err := g.norm.Forward(ctx, normed, x); err != nil {
 		return nil, err
 	}
-	in := input{rows: rows, values: normed}
+	if err := m.input.set(ctx, normed, rows, g.options.Head, g.config.Workers); err != nil {
+		return nil, err
+	}
 	logits := grow(&m.logits, rows*g.config.Vocab)
-	return logits, g.head.multiply(ctx, logits, &in, g.config.Workers)
+	return logits, g.head.multiply(ctx, logits, &m.input, g.config.Workers)
 }
