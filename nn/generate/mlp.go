@@ -5,7 +5,6 @@ import (
 	"context"
 	"strings"
 
-	"github.com/octavo-fp8/octavo/internal/parallel"
 	"github.com/octavo-fp8/octavo/nn"
 	"github.com/octavo-fp8/octavo/swiglu"
 )
@@ -31,9 +30,13 @@ func (f *mlp) of(ctx context.Context, g *Generator, y []float32, in *input) erro
 	if err != nil {
 		return err
 	}
-	parallel.For(len(up), elementGrain, workers, func(lo, hi int) {
-		swiglu.Forward(up[lo:hi], up[lo:hi], gate[lo:hi], swiglu.Scales{})
-	})
+	if m.act == nil {
+		m.act = func(lo, hi int) {
+			up := m.up[lo:hi]
+			swiglu.Forward(up, up, m.gate[lo:hi], swiglu.Scales{})
+		}
+	}
+	m.loop.For(len(up), elementGrain, workers, m.act)
 	if err := m.inner.set(ctx, up, in.rows, g.options.FP8, workers); err != nil {
 		return err
 	}

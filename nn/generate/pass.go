@@ -19,6 +19,12 @@ type work struct {
 	seen                   []float32      // [heads, rows, valueDim]
 	last, logits           []float32
 
+	loop     parallel.Loop
+	add, act func(lo, hi int) // closures of addToStream and of SwiGLU, made once
+
+	extension extension
+	parts     [][]int32 // of a step
+
 	input, inner input // of layers: of the normalized stream, and within a part of a block
 
 	// Of latent attention.
@@ -63,11 +69,16 @@ func (g *Generator) Prefill(
 func (g *Generator) Step(
 	ctx context.Context, sequences []*Sequence, tokens []int32,
 ) ([]float32, error) {
-	parts := make([][]int32, len(tokens))
+	if err := g.guard.Enter(generatorName); err != nil {
+		return nil, err
+	}
+	defer g.guard.Leave()
+	parts := grow(&g.memory.parts, len(tokens))
+	defer clear(parts)
 	for i := range tokens {
 		parts[i] = tokens[i : i+1]
 	}
-	return g.extendAlone(ctx, sequences, parts, false)
+	return g.extend(ctx, sequences, parts, false)
 }
 
 // Logits is [Prefill], but returns the logits of what follows each token: [tokens, vocab],
@@ -99,7 +110,9 @@ func (g *Generator) extend(
 	if err != nil {
 		return nil, err
 	}
-	e := &extension{sequences, tokens, rows}
+	e := &g.memory.extension
+	*e = extension{sequences, tokens, rows}
+	defer func() { *e = extension{} }()
 	err = g.shared.Scaling().Inference(func() error { return g.pass(ctx, e) })
 	if err == nil {
 		logits, err = g.finish(ctx, tokens, rows, all)
@@ -199,7 +212,7 @@ func (g *Generator) attention(ctx context.Context, layer int, e *extension) erro
 	if err := b.mixed.multiply(ctx, branch, &m.inner, c.Workers); err != nil {
 		return err
 	}
-	g.addToStream(branch)
+	g.addToStream()
 	return nil
 }
 
@@ -213,7 +226,7 @@ func (g *Generator) feedForward(ctx context.Context, b *block, rows int) error {
 	if err := b.feedForward.forward(ctx, g, branch); err != nil {
 		return err
 	}
-	g.addToStream(branch)
+	g.addToStream()
 	return nil
 }
 
@@ -229,13 +242,17 @@ func (g *Generator) normalize(ctx context.Context, norm *nn.RMSNorm, rows int) e
 	return m.input.set(ctx, m.normed, rows, g.options.FP8, g.config.Workers)
 }
 
-// addToStream adds what a part of a block has made.
-func (g *Generator) addToStream(branch []float32) {
-	parallel.For(len(branch), elementGrain, g.config.Workers, func(lo, hi int) {
-		for i, x := range branch[lo:hi] {
-			g.memory.stream[lo+i] += x
+// addToStream adds the branch, which a part of a block has made.
+func (g *Generator) addToStream() {
+	m := &g.memory
+	if m.add == nil {
+		m.add = func(lo, hi int) {
+			for i, x := range m.branch[lo:hi] {
+				m.stream[lo+i] += x
+			}
 		}
-	})
+	}
+	m.loop.For(len(m.branch), elementGrain, g.config.Workers, m.add)
 }
 
 // finish returns the logits of all rows of the stream, or of the last one of each sequence.
