@@ -117,7 +117,7 @@ TEXT ·multiplyCodesAVX2(SB), NOSPLIT, $288-8
 	STORE2((DX), 32(DX), Y0, Y1) \
 	STORE2(64(DX), 96(DX), Y2, Y3)
 
-// For formats whose float16s may be no numbers.
+// For formats whose float16s may be no numbers, and processors that are slow at denormals.
 TEXT halvesRow<>(SB), NOSPLIT, $224-8
 #include "codes_amd64.h"
 
@@ -225,6 +225,8 @@ TEXT numbersRow<>(SB), NOSPLIT, $224-8
 TEXT ·multiplyCodesRowAVX2(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), AX
 	CMPW Task_Multiplier(AX), $0x100
+	JEQ halves
+	CMPB ·fastDenormals(SB), $0
 	JEQ halves
 	JMP numbersRow<>(SB)
 
