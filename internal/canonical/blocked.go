@@ -99,6 +99,14 @@ func (st step) length() (n, padded int) {
 	return n, n + n%2
 }
 
+// depth returns how far along K a step goes.
+func (p *product) depth() int {
+	if p.b.packed != nil {
+		return packedDepth
+	}
+	return depth
+}
+
 // area computes an area.
 func (s *scratch) area(p *product, r area) {
 	t := &s.task
@@ -108,8 +116,8 @@ func (s *scratch) area(p *product, r area) {
 	if !direct {
 		clear(s.c)
 	}
-	for lo := 0; lo < p.k; lo += depth {
-		st := step{lo, min(lo+depth, p.k)}
+	for lo := 0; lo < p.k; lo += p.depth() {
+		st := step{lo, min(lo+p.depth(), p.k)}
 		t.Flags = 0
 		if lo == 0 {
 			t.Flags |= microkernel.First
@@ -124,12 +132,12 @@ func (s *scratch) area(p *product, r area) {
 		s.copyRows(p, r, st)
 		for j := r.j0; j < r.j1; j += microkernel.PanelWidth {
 			if s.panels != r.j0 {
-				s.copyPanel(p, s.panel(r, j), j, min(j+microkernel.PanelWidth, r.j1), st)
+				s.copyPanel(p, s.panel(p, r, j), j, min(j+microkernel.PanelWidth, r.j1), st)
 			}
 			s.multiply(p, r, j, st, direct && last)
 		}
 	}
-	if s.panels = -1; p.k <= depth {
+	if s.panels = -1; p.k <= depth && p.b.packed == nil {
 		s.panels = r.j0
 	}
 	s.store(p, r, direct)
@@ -167,8 +175,12 @@ func (s *scratch) copyRows(p *product, r area, st step) {
 	clear(s.a[rows*stride : ceilDiv(rows, p.kernels.MR)*p.kernels.MR*stride])
 }
 
-// panel returns the memory of the panel of an area's column j.
-func (s *scratch) panel(r area, j int) []float32 {
+// panel returns the memory of the panel of an area's column j: of B that is packed always the
+// same, which stays in the nearest cache.
+func (s *scratch) panel(p *product, r area, j int) []float32 {
+	if p.b.packed != nil {
+		j = r.j0
+	}
 	return s.b[(j-r.j0)*depth:][:microkernel.PanelWidth*depth]
 }
 
@@ -211,7 +223,7 @@ func (s *scratch) multiply(p *product, r area, j int, st step, direct bool) {
 	if direct && j+microkernel.PanelWidth <= r.j1 {
 		out = p.c.Data[r.i0*p.c.Stride+j:]
 	}
-	b := s.panel(r, j)
+	b := s.panel(p, r, j)
 	s.multiplyRows(p, a, stride, b, j-r.j0, 0, r.whole, out, p.c.Stride)
 	s.multiplyRows(p, s.a[r.whole*padded:], padded, b, j-r.j0, r.whole, r.i1-r.i0, nil, 0)
 }

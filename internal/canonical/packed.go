@@ -12,6 +12,10 @@ import (
 	"github.com/octavo-fp8/octavo/internal/parallel"
 )
 
+// packedDepth is depth of B that is packed: a panel, as float32 and as it is packed, fits the
+// nearest cache.
+const packedDepth = 128
+
 // Packed is a matrix B of bfloat16 in the order in which products of few rows read it: area
 // by area, of each step along K all panels. It is made by [Pack], and may be used by many
 // goroutines at once.
@@ -41,8 +45,8 @@ func (p *packing) Work(q *parallel.Queue) {
 	defer scratches.Put(s)
 	for job, ok := q.Next(); ok; job, ok = q.Next() {
 		j0, j1 := job*areaCols, min((job+1)*areaCols, p.n)
-		for lo := 0; lo < p.k; lo += depth {
-			st := step{lo, min(lo+depth, p.k)}
+		for lo := 0; lo < p.k; lo += packedDepth {
+			st := step{lo, min(lo+packedDepth, p.k)}
 			for j := j0; j < j1; j += microkernel.PanelWidth {
 				s.copyPanel(&p.of, s.b, j, min(j+microkernel.PanelWidth, j1), st)
 				to := p.panel(j, st)
@@ -87,8 +91,8 @@ func MultiplyPacked(ctx context.Context, c, a Matrix, b *Packed, m, workers int)
 
 // unpack writes all rows, [n, k].
 func (w *Packed) unpack(rows []float32) {
-	for lo := 0; lo < w.k; lo += depth {
-		st := step{lo, min(lo+depth, w.k)}
+	for lo := 0; lo < w.k; lo += packedDepth {
+		st := step{lo, min(lo+packedDepth, w.k)}
 		for j := range w.n {
 			panel := w.panel(j/microkernel.PanelWidth*microkernel.PanelWidth, st)
 			for i := range st.hi - lo {
