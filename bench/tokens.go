@@ -2,6 +2,7 @@ package bench
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -93,7 +94,7 @@ func (p *peering) generator(c *checkpoint.Checkpoint) (*generate.Generator, erro
 func (p *peering) generating(
 	g *generate.Generator, requests, workers int,
 ) (all []*contestant, err error) {
-	s := stepping{p: p, g: g}
+	s := stepping{ctx: p.ctx, g: g}
 	for i := range requests {
 		one, err := g.NewSequence(0)
 		if err != nil {
@@ -128,7 +129,7 @@ func tokenRoof(l cpu.Level, workers, requests int, weights int64, memory []byte)
 
 // stepping is requests that get a token each again and again.
 type stepping struct {
-	p         *peering
+	ctx       context.Context
 	g         *generate.Generator
 	sequences []*generate.Sequence
 	tokens    []int32
@@ -140,30 +141,28 @@ func (s *stepping) step() error {
 			one.Truncate(0)
 		}
 	}
-	_, err := s.g.Step(s.p.ctx, s.sequences, s.tokens)
-	if s.p.ctx.Err() != nil {
-		return nil // the contest ends after this round
-	}
+	// A round is finished after an interrupt.
+	_, err := s.g.Step(context.WithoutCancel(s.ctx), s.sequences, s.tokens)
 	return err
 }
 
 // llama returns llama.cpp's program at work on a model, which it reads in each turn.
 func llama(program, model string, requests, workers int) *contestant {
 	tokens := max(16/requests, 4) // of each request
-	turn := func(time.Duration) (float64, error) {
-		threads := strconv.Itoa(workers)
+	threads := strconv.Itoa(workers)
+	run := func() (rate float64, out []byte, err error) {
 		command := exec.Command(program, "-m", model, "-c", strconv.Itoa(tokenContext*requests),
 			"-npp", "1", "-ntg", strconv.Itoa(tokens), "-npl", strconv.Itoa(requests),
 			"-t", threads, "-tb", threads, "--output-format", "jsonl")
 		command.Env = withoutLibraries(os.Environ())
 		endWithUs(command)
-		var out, complaints bytes.Buffer
-		command.Stdout, command.Stderr = &out, &complaints
-		if err := command.Run(); err != nil {
+		var complaints bytes.Buffer
+		command.Stderr = &complaints
+		if out, err = command.Output(); err != nil {
 			text := strings.TrimSpace(complaints.String())
-			return 0, fmt.Errorf("%w: %s: %.200q", err, program, text[max(len(text)-200, 0):])
+			return 0, out, fmt.Errorf("%w: %s: %.200q", err, program, text[max(len(text)-200, 0):])
 		}
-		for line := range bytes.Lines(out.Bytes()) {
+		for line := range bytes.Lines(out) {
 			var answer struct {
 				Requests int     `json:"pl"`
 				Tokens   int     `json:"tg"`
@@ -171,10 +170,19 @@ func llama(program, model string, requests, workers int) *contestant {
 			}
 			if json.Unmarshal(line, &answer) == nil && answer.Requests == requests &&
 				answer.Tokens == tokens && answer.Rate > 0 {
-				return answer.Rate, nil
+				return answer.Rate, out, nil
 			}
 		}
-		return 0, fmt.Errorf("%s says no rate of %d requests: %.200q", program, requests, out.Bytes())
+		return 0, out, nil
+	}
+	turn := func(time.Duration) (rate float64, err error) {
+		var out []byte
+		for range 3 { // it ends before all is written at times
+			if rate, out, err = run(); rate > 0 || err != nil {
+				return rate, err
+			}
+		}
+		return 0, fmt.Errorf("%s says no rate of %d requests: %.200q", program, requests, out)
 	}
 	return &contestant{Rate: Rate{By: LlamaCPP}, turn: turn, peer: true}
 }

@@ -24,6 +24,12 @@ func fakeLlama(args []string) {
 	if magic, err := os.ReadFile(flag("-m")); err != nil || string(magic[:4]) != "GGUF" {
 		os.Exit(1)
 	}
+	if flag("-npl") == "16" { // every second time it says nothing
+		if said := flag("-m") + ".said"; os.Remove(said) != nil {
+			os.WriteFile(said, nil, 0o666)
+			return
+		}
+	}
 	fmt.Println("adding 100 dummy tokens")
 	fmt.Printf(`{"pp": 1, "tg": %s, "pl": %s, "speed_tg": %d}`+"\n", flag("-ntg"), flag("-npl"), 1000*len(flag("-t")))
 }
