@@ -58,8 +58,7 @@ func NewCache(config CacheConfig) (*Cache, error) {
 		c.kScales = config.K.perToken(config.KVHeads) * tokens
 		c.vScales = config.V.perToken(config.KVHeads) * tokens
 	}
-	c.codes = make([]byte, config.Pages*c.pageSize)
-	memory.UseLargePages(c.codes)
+	c.codes = memory.Large[byte](config.Pages * c.pageSize)
 	c.scales = make([]float32, config.Pages*(c.kScales+c.vScales))
 	for i := range config.Pages {
 		c.free = append(c.free, int32(config.Pages-1-i))

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"sync"
 
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/internal/guard"
@@ -103,19 +104,23 @@ func Append[T float32 | fp8.BFloat16](s *Sequence, k, v []T) error {
 	if err != nil {
 		return err
 	}
-	kScales, err := computeScales(s, "K", c.K, c.Format, k, tokens)
-	if err != nil {
+	to := appended.Get().(*appending)
+	defer appended.Put(to)
+	if err := computeScales(&to.k, s, "K", c.K, k, tokens); err != nil {
 		return err
 	}
-	vScales, err := computeScales(s, "V", c.V, c.Format, v, tokens)
-	if err != nil {
+	if err := computeScales(&to.v, s, "V", c.V, v, tokens); err != nil {
 		return err
 	}
-	kCodes, vCodes := make([]byte, len(k)), make([]byte, len(v))
-	encodeRows(kCodes, k, c.K, kScales, c.Format, tokens, c.KVHeads)
-	encodeRows(vCodes, v, c.V, vScales, c.Format, tokens, c.KVHeads)
-	return s.AppendCodes(TokenCodes{kCodes, kScales}, TokenCodes{vCodes, vScales})
+	encodeRows(&to.k, k, c.K, c.Format, tokens, c.KVHeads)
+	encodeRows(&to.v, v, c.V, c.Format, tokens, c.KVHeads)
+	return s.AppendCodes(to.k, to.v)
 }
+
+// appending is the codes of what is appended, reused.
+type appending struct{ k, v TokenCodes }
+
+var appended = sync.Pool{New: func() any { return new(appending) }}
 
 // wholeTokens returns how many tokens k and v are of: whole ones and equally many.
 func (s *Sequence) wholeTokens(k, kSize, v, vSize int) (int, error) {
@@ -134,26 +139,23 @@ func (s *Sequence) length(what string, got, want int) error {
 	return sentinel.Length(ErrShape, "attention: "+s.prefix()+what, got, want)
 }
 
-// computeScales returns the scales of tokens where they are to be computed.
+// computeScales puts the scales of tokens in where they are to be computed.
 func computeScales[T float32 | fp8.BFloat16](
-	s *Sequence, name string, scale CacheScale, f fp8.Format, x []T, tokens int,
-) ([]float32, error) {
+	to *TokenCodes, s *Sequence, name string, scale CacheScale, x []T, tokens int,
+) error {
 	const least = 1e-6
-	perToken := scale.perToken(s.cache.config.KVHeads)
-	if perToken == 0 || tokens == 0 {
-		return nil, nil
-	}
-	scales := make([]float32, tokens*perToken)
-	size := len(x) / len(scales)
-	for i := range scales {
+	perToken, most := scale.perToken(s.cache.config.KVHeads), s.cache.config.Format.Max()
+	to.Scales = grow(to.Scales, tokens*perToken)
+	for i := range to.Scales {
+		size := len(x) / len(to.Scales)
 		amax, _ := fp8.Amax(x[i*size : (i+1)*size])
-		scales[i] = max(amax/f.Max(), least)
-		if math.IsInf(float64(scales[i]), 0) {
-			return nil, fmt.Errorf("%w: %s%s of token %d, head %d has a value that is infinite",
+		to.Scales[i] = max(amax/most, least)
+		if math.IsInf(float64(to.Scales[i]), 0) {
+			return fmt.Errorf("%w: %s%s of token %d, head %d has a value that is infinite",
 				ErrScales, s.prefix(), name, s.n+i/perToken, i%perToken)
 		}
 	}
-	return scales, nil
+	return nil
 }
 
 // prefix names the sequence in an error.
@@ -164,9 +166,11 @@ func (s *Sequence) prefix() string {
 	return fmt.Sprintf("sequence %q: ", s.Name)
 }
 
+// encodeRows puts the codes in, under the scales that are there.
 func encodeRows[T float32 | fp8.BFloat16](
-	dst []byte, src []T, scale CacheScale, computed []float32, f fp8.Format, tokens, heads int,
+	to *TokenCodes, src []T, scale CacheScale, f fp8.Format, tokens, heads int,
 ) {
+	to.Codes = grow(to.Codes, len(src))
 	if tokens == 0 {
 		return
 	}
@@ -176,11 +180,11 @@ func encodeRows[T float32 | fp8.BFloat16](
 	for row := range rows {
 		stored := float32(0)
 		if perToken > 0 {
-			stored = computed[row*perToken/heads]
+			stored = to.Scales[row*perToken/heads]
 		} else {
 			stored = scale.given(row % heads)
 		}
-		fp8.EncodeBlock(&e, dst[row*dim:], src[row*dim:(row+1)*dim],
+		fp8.EncodeBlock(&e, to.Codes[row*dim:], src[row*dim:(row+1)*dim],
 			fp8.Scale{Stored: stored}, 0, nil)
 	}
 }

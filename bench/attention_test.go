@@ -40,8 +40,7 @@ func attendedCaches() []attended {
 // turns, for about as long, and the medians are compared.
 func BenchmarkAttend(b *testing.B) {
 	const bytes = 96 * mebi
-	written := make([]byte, bytes)
-	memory.UseLargePages(written) // as those of caches
+	written := memory.Large[byte](bytes) // as those of caches
 	for i := range written {
 		written[i] = byte(i)
 	}

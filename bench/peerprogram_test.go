@@ -24,6 +24,10 @@ const fakeVariable = "OCTAVO_BENCH_FAKE"
 
 func TestMain(m *testing.M) {
 	if behaviour := os.Getenv(fakeVariable); behaviour != "" {
+		if len(os.Args) > 1 && os.Args[1] == "-m" {
+			fakeLlama(os.Args)
+			os.Exit(0)
+		}
 		fakeProgram(behaviour)
 		os.Exit(0)
 	}

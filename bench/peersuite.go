@@ -18,6 +18,8 @@ type PeerSuite struct {
 	Levels   []cpu.Level
 	Workers  []int         // processors at most, for each product
 	Elements int           // of each conversion, a multiple of 1024; 0 for none
+	Llama    string        // the file of llama.cpp's llama-batched-bench; "" for no tokens
+	Model    Model         // of the tokens
 	Turn     time.Duration // that everybody takes at least
 	Spread   float64       // of every ratio, at which a comparison ends
 	Limit    time.Duration // after which it ends in any case, with six rounds at least
@@ -31,6 +33,7 @@ func NewPeerSuite(program string, levels []cpu.Level) PeerSuite {
 		Levels:   levels,
 		Workers:  slices.Compact([]int{1, runtime.GOMAXPROCS(0)}),
 		Elements: mebi,
+		Model:    TokenModel,
 		Turn:     10 * time.Millisecond,
 		Spread:   0.03,
 		Limit:    5 * time.Second,
@@ -62,6 +65,9 @@ func (s PeerSuite) Cases() int {
 	if s.Elements > 0 {
 		n += len(conversionContests)
 	}
+	if s.Llama != "" {
+		n += len(tokenRequests) * len(s.Workers)
+	}
 	return n
 }
 
@@ -87,6 +93,11 @@ func (s PeerSuite) Run(ctx context.Context, progress func(what string)) (*PeerRe
 			if err := p.convert(c); err != nil {
 				return r, err
 			}
+		}
+	}
+	if s.Llama != "" {
+		if err := p.tokens(progress); err != nil {
+			return r, err
 		}
 	}
 	for _, shape := range s.Shapes {

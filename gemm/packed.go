@@ -2,10 +2,13 @@ package gemm
 
 import (
 	"slices"
+	"sync/atomic"
 
 	"github.com/octavo-fp8/octavo/internal/cpu"
 	"github.com/octavo-fp8/octavo/internal/integer"
+	"github.com/octavo-fp8/octavo/internal/memory"
 	"github.com/octavo-fp8/octavo/internal/microkernel"
+	"github.com/octavo-fp8/octavo/internal/parallel"
 	"github.com/octavo-fp8/octavo/internal/sentinel"
 	"github.com/octavo-fp8/octavo/tensor"
 )
@@ -34,7 +37,7 @@ type Weights interface{ *tensor.Tensor | *Packed }
 
 // Pack packs a tensor of shape [N, K]. It returns an error if the tensor is not
 // whole or a scale is none of its format's. It takes no context: weights are packed
-// once, when they are loaded, and that only moves bytes.
+// once, when they are loaded, and that only moves bytes, on all processors.
 func Pack(t *tensor.Tensor) (*Packed, error) {
 	if err := checkOperand(t); err != nil {
 		return nil, inPackage(err)
@@ -59,7 +62,7 @@ func Pack(t *tensor.Tensor) (*Packed, error) {
 	}
 	w.layout = layoutOf(t.Format)
 	w.depth = w.layout.depth(k)
-	w.panels = make([]byte, ceilDiv(n, microkernel.PanelWidth)*w.layout.size(w.depth))
+	w.panels = memory.Large[byte](ceilDiv(n, microkernel.PanelWidth) * w.layout.size(w.depth))
 	if w.layout == kMajor {
 		w.fill(newOperand(t), n, k)
 	} else {
@@ -92,20 +95,26 @@ func (w *Packed) fillQuads(o operand, n, k int) {
 }
 
 // fill writes the panels, in pieces that do not keep an assembly routine, which
-// the garbage collector must wait for, for long.
+// the garbage collector must wait for, for long. Memory that is new is given out meanwhile,
+// which takes longer than packing: all processors ask for it.
 func (w *Packed) fill(o operand, n, k int) {
 	const piece = 4096
 	o.noteReads(0, n, k)
 	kernels, view := microkernel.For(cpu.Current()), &float16Views[o.format]
-	w.allFloat16 = true
-	for j := 0; j < n; j += microkernel.PanelWidth {
-		panel := w.panels[j*w.depth : (j+microkernel.PanelWidth)*w.depth]
-		for k0 := 0; k0 < k; k0 += piece {
-			depth, to := min(piece, k-k0), panel[k0*microkernel.PanelWidth:]
-			kernels.PackPanel(to, o.codes[j*o.stride+k0:], o.stride, min(microkernel.PanelWidth, n-j), depth)
-			w.allFloat16 = w.allFloat16 && view.exact(kernels, to[:depth*microkernel.PanelWidth])
+	var others atomic.Bool // that are no float16s
+	parallel.For(n, 8*microkernel.PanelWidth, 0, func(lo, hi int) {
+		for j := lo; j < hi; j += microkernel.PanelWidth {
+			panel := w.panels[j*w.depth : (j+microkernel.PanelWidth)*w.depth]
+			for k0 := 0; k0 < k; k0 += piece {
+				depth, to := min(piece, k-k0), panel[k0*microkernel.PanelWidth:]
+				kernels.PackPanel(to, o.codes[j*o.stride+k0:], o.stride, min(microkernel.PanelWidth, n-j), depth)
+				if !view.exact(kernels, to[:depth*microkernel.PanelWidth]) {
+					others.Store(true)
+				}
+			}
 		}
-	}
+	})
+	w.allFloat16 = !others.Load()
 }
 
 // Dims returns N and K; 0 and 0 for weights that were not made by [Pack].

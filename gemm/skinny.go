@@ -38,23 +38,38 @@ func (b skinnyBackend) compute(s *scratch, p *part, r area, out *result) {
 		s.decodeArea(k, p, r.i0, r.i1, rows, whole)
 		s.gatherScales(p, r.i0, r.i1, rows, whole)
 		s.describe(p, 1, width, whole)
+		gathered := -1 // the row of scales that all of a panel's columns have
 		for j := r.j0; j < r.j1; j += microkernel.PanelWidth {
+			row := p.scaleRow(j, min(j+microkernel.PanelWidth, r.j1))
 			for at := lo; at < whole.hi; {
 				st := p.piece(whole, at, depth)
+				if st != whole || row < 0 || row != gathered {
+					s.gatherPanelScales(p, j, min(j+microkernel.PanelWidth, r.j1), st)
+				}
 				s.multiplySkinny(k, p, r, j, st, at-lo)
 				at = st.hi
 			}
+			gathered = row
 		}
 		lo = whole.hi
 	}
 	p.store(s.c, width, r, out)
 }
 
+// scaleRow returns the row of the grid of scales that columns [j0, j1) of B share, all of a
+// panel; -1 if there is none.
+func (p *part) scaleRow(j0, j1 int) int {
+	row := j0 / p.b.scales.rows
+	if p.b.bytes.codes != nil || j1-j0 < microkernel.PanelWidth || row != (j1-1)/p.b.scales.rows {
+		return -1
+	}
+	return row
+}
+
 // multiplySkinny multiplies with columns j and following of B for a step, which begins with
 // some value of the rows of A that are decoded.
 func (s *scratch) multiplySkinny(k *microkernel.Kernels, p *part, r area, j int, st step, a int) {
 	j1 := min(j+microkernel.PanelWidth, r.j1)
-	s.gatherPanelScales(p, j, j1, st)
 	codes := s.panelCodes(k, p, j, j1, st)
 	asFloat16 := p.asFloat16(k, codes)
 	kernel, columns := k.MultiplyCodes, k.NR

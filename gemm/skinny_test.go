@@ -49,6 +49,20 @@ func TestFewRowsDeep(t *testing.T) {
 	}
 }
 
+// TestFewRowsSharedScales has products of few rows with many panels, of which some share scales:
+// all of them, as many as a block of rows holds, or none, in one step along K and in several.
+func TestFewRowsSharedScales(t *testing.T) {
+	r := rand.New(rand.NewPCG(15, 4))
+	for _, s := range []shape{
+		{1, 600, 300, tile128, square128}, {2, 600, 300, tile128, square128},
+		{1, 400, 300, tile128, tensor.Block{Rows: 48, Cols: 128}}, {1, 400, 300, tensor.Block{}, tensor.Block{}},
+		{1, 300, 8400, tile128, square128}, {1, 300, 700, tensor.Block{}, tensor.Block{Rows: 96}},
+	} {
+		a := random(r, "a", fp8.E4M3, s.a, kind{}, s.m, s.k)
+		compareLevels(t, r, a, random(r, "b", fp8.E4M3, s.b, kind{}, s.n, s.k))
+	}
+}
+
 // TestRowsOfVectors has products whose few rows fill vectors, or nearly, of codes that are
 // decoded as they lie: with blocks and columns beyond what is decoded at once, more columns
 // than an area has, codes that no float16 is, and scales of each row of B.

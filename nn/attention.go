@@ -140,8 +140,8 @@ func (a *Attention) project(ctx context.Context, q, k, v []float32) error {
 		return err
 	}
 	if r := a.config.Rotary; r != nil {
-		r.rotate(q, a.config.Heads, a.seq, a.workers, 1)
-		r.rotate(k, a.config.KVHeads, a.seq, a.workers, 1)
+		r.rotate(q, a.config.Heads, 0, a.seq, a.workers, 1)
+		r.rotate(k, a.config.KVHeads, 0, a.seq, a.workers, 1)
 	}
 	return nil
 }
@@ -185,8 +185,8 @@ func (a *Attention) Backward(ctx context.Context, dx, dy []float32) error {
 	}
 	s := a.scratch
 	if r := a.config.Rotary; r != nil {
-		r.rotate(s.dq, a.config.Heads, a.seq, a.workers, -1)
-		r.rotate(s.dk, a.config.KVHeads, a.seq, a.workers, -1)
+		r.rotate(s.dq, a.config.Heads, 0, a.seq, a.workers, -1)
+		r.rotate(s.dk, a.config.KVHeads, 0, a.seq, a.workers, -1)
 	}
 	a.input.begin()
 	if err := a.Query.backward(ctx, dx, s.dq, a.input); err != nil {

@@ -245,7 +245,7 @@ func (a *MLA) compress(ctx context.Context) error {
 	moveColumns(*a.kv.raw, 0, c.KVRank, down, 0, c.KVRank+c.RoPE, c.KVRank, rows, a.workers)
 	moveColumns(shared, 0, c.RoPE, down, c.KVRank, c.KVRank+c.RoPE, c.RoPE, rows, a.workers)
 	if r := c.Rotary; r != nil {
-		r.rotate(shared, 1, a.seq, a.workers, 1)
+		r.rotate(shared, 1, 0, a.seq, a.workers, 1)
 	}
 	return nil
 }
@@ -383,7 +383,7 @@ func (a *MLA) Backward(ctx context.Context, dx, dy []float32) error {
 	dUp, dShared := sized(&s.keysValues, rows*c.Heads*(c.NoPE+c.Value)), sized(&s.sharedKey, rows*c.RoPE)
 	a.gather(dUp, dShared)
 	if r := c.Rotary; r != nil {
-		r.rotate(dShared, 1, a.seq, a.workers, -1)
+		r.rotate(dShared, 1, 0, a.seq, a.workers, -1)
 	}
 	dNormed, dRaw := sized(&s.dLatentNormed, rows*c.KVRank), sized(&s.dLatent, rows*c.KVRank)
 	if err := a.KV.Backward(ctx, dNormed, dUp); err != nil {

@@ -22,7 +22,10 @@ type RMSNorm struct {
 	rounder *resultRounder // of results and gradients
 	sums    sums
 
-	x       []float32 // what Forward was given
+	loop    parallel.Loop
+	forward func(lo, hi int) // forwardRows: a closure, made once
+
+	x, y    []float32 // what Forward was given; y until it returns
 	inverse []float32 // 1/r of each row
 	ready   bool
 }
@@ -70,23 +73,31 @@ func (n *RMSNorm) Forward(ctx context.Context, y, x []float32) error {
 	}
 	dim := n.Gain.Cols
 	rows := len(x) / dim
-	inverse := sized(&n.inverse, rows)
-	parallel.For(rows, 16, n.workers, func(lo, hi int) {
-		for r := lo; r < hi; r++ {
-			row := x[r*dim : (r+1)*dim]
-			mean := float64(n.sums.dot(row, row)) / float64(dim)
-			inverse[r] = float32(1 / math.Sqrt(mean+n.eps))
-			to := y[r*dim : (r+1)*dim]
-			normalizeRow(to, row, n.Gain.Value, inverse[r])
-			if n.bias != nil {
-				addTo(to, to, n.bias.Value)
-			}
-			n.rounder.roundRow(to)
-		}
-	})
+	sized(&n.inverse, rows)
+	if n.forward == nil {
+		n.forward = n.forwardRows
+	}
+	n.x, n.y = x, y
+	n.loop.For(rows, 16, n.workers, n.forward)
+	n.y = nil
 	n.shared.tap(n.layer, ".output", y, rows)
-	n.x, n.ready = x, n.shared.training()
+	n.ready = n.shared.training()
 	return nil
+}
+
+// forwardRows is Forward of rows [lo, hi).
+func (n *RMSNorm) forwardRows(lo, hi int) {
+	dim := n.Gain.Cols
+	for r := lo; r < hi; r++ {
+		x, y := n.x[r*dim:(r+1)*dim], n.y[r*dim:(r+1)*dim]
+		mean := float64(n.sums.dot(x, x)) / float64(dim)
+		n.inverse[r] = float32(1 / math.Sqrt(mean+n.eps))
+		normalizeRow(y, x, n.Gain.Value, n.inverse[r])
+		if n.bias != nil {
+			addTo(y, y, n.bias.Value)
+		}
+		n.rounder.roundRow(y)
+	}
 }
 
 // check begins a forward pass: it forgets the last and checks lengths.

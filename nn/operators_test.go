@@ -205,7 +205,7 @@ func TestReductionsInModel(t *testing.T) {
 		row := func(x []float32, i int) []float32 { return x[i*dim : (i+1)*dim] }
 		rotary, err := NewRotary(dim, cfg.Context, 0)
 		require.NoError(t, err)
-		rotary.rotate(a.scratch.dq, 1, seq, 1, 1)
+		rotary.rotate(a.scratch.dq, 1, 0, seq, 1, 1)
 		for i := range seq {
 			p, d := a.probs[i*seq:][:i+1], make([]float32, i+1)
 			for j := range d {

@@ -84,10 +84,7 @@ func (r *Rotary) RotateFrom(x []float32, heads, first, workers int) error {
 	case workers < 0:
 		return inputError("rotary positions: workers are %d: they must not be negative", workers)
 	}
-	half := r.headDim / 2
-	at := &Rotary{headDim: r.headDim, context: r.context - first}
-	at.cos, at.sin = r.cos[first*half:], r.sin[first*half:]
-	at.rotate(x, heads, max(at.context, 1), workers, 1)
+	r.rotate(x, heads, first, max(r.context-first, 1), workers, 1)
 	return nil
 }
 
@@ -107,21 +104,33 @@ func (r *Rotary) checked(x []float32, heads, seq, workers int, sign float32) err
 	case workers < 0:
 		return inputError("rotary positions: workers are %d: they must not be negative", workers)
 	}
-	r.rotate(x, heads, seq, workers, sign)
+	r.rotate(x, heads, 0, seq, workers, sign)
 	return nil
 }
 
-// rotate rotates by the angles times sign, which is 1 or -1.
-func (r *Rotary) rotate(x []float32, heads, seq, workers int, sign float32) {
-	width := heads * r.headDim
-	parallel.For(len(x)/width, 16, workers, func(lo, hi int) {
-		for row := lo; row < hi; row++ {
-			for h := range heads {
-				at := row*width + h*r.headDim
-				r.rotateHead(x[at:at+r.headDim], row%seq, sign)
-			}
-		}
+// rotate rotates by the angles times sign, which is 1 or -1: rows of sequences of seq, the first
+// of each at position first.
+func (r *Rotary) rotate(x []float32, heads, first, seq, workers int, sign float32) {
+	const grain = 16
+	rows := len(x) / (heads * r.headDim)
+	if rows <= grain { // so that a token takes no closure
+		r.rotateRows(x, heads, 0, rows, first, seq, sign)
+		return
+	}
+	parallel.For(rows, grain, workers, func(lo, hi int) {
+		r.rotateRows(x, heads, lo, hi, first, seq, sign)
 	})
+}
+
+// rotateRows is rotate of rows [lo, hi).
+func (r *Rotary) rotateRows(x []float32, heads, lo, hi, first, seq int, sign float32) {
+	width := heads * r.headDim
+	for row := lo; row < hi; row++ {
+		for h := range heads {
+			at := row*width + h*r.headDim
+			r.rotateHead(x[at:at+r.headDim], first+row%seq, sign)
+		}
+	}
 }
 
 func (r *Rotary) rotateHead(head []float32, position int, sign float32) {

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/octavo-fp8/octavo/internal/elementary"
 	"github.com/octavo-fp8/octavo/internal/enum"
@@ -133,6 +134,12 @@ type Router struct {
 	uneven     []float32 // [batch, experts], f of the balance loss
 	loss       float32
 	ready      bool
+
+	loop     parallel.Loop
+	forward  func(lo, hi int) // forwardRows: a closure, made once
+	choosers sync.Pool
+	choices  []int32   // what Forward writes to, until it returns
+	weights  []float32 // likewise
 }
 
 // NewRouter returns a router for tokens of dim values whose weight is zero, to be filled in.
@@ -211,15 +218,12 @@ func (r *Router) Forward(ctx context.Context, chosen []int32, weights, x []float
 		return err
 	}
 	sized(&r.scores, int(n))
-	parallel.For(int(rows), max(elementGrain/(experts*k), 1), r.workers, func(lo, hi int) {
-		c := newChooser(r)
-		for row := lo; row < hi; row++ {
-			scores := r.scores[row*experts:][:experts]
-			r.score(scores, r.logits[row*experts:][:experts])
-			c.choose(chosen[row*k:][:k], scores)
-			r.weigh(weights[row*k:][:k], chosen[row*k:], scores)
-		}
-	})
+	if r.forward == nil {
+		r.forward = r.forwardRows
+	}
+	r.choices, r.weights = chosen, weights
+	r.loop.For(int(rows), max(elementGrain/(experts*k), 1), r.workers, r.forward)
+	r.choices, r.weights = nil, nil
 	r.chosen = append(r.chosen[:0], chosen...)
 	clear(r.load)
 	for _, e := range chosen {
@@ -228,6 +232,22 @@ func (r *Router) Forward(ctx context.Context, chosen []int32, weights, x []float
 	r.measure()
 	r.ready = r.shared.training()
 	return nil
+}
+
+// forwardRows is Forward of rows [lo, hi), whose logits are there.
+func (r *Router) forwardRows(lo, hi int) {
+	c, _ := r.choosers.Get().(*chooser)
+	if c == nil {
+		c = newChooser(r)
+	}
+	k, experts := r.config.TopK, r.config.Experts
+	for row := lo; row < hi; row++ {
+		scores := r.scores[row*experts:][:experts]
+		r.score(scores, r.logits[row*experts:][:experts])
+		c.choose(r.choices[row*k:][:k], scores)
+		r.weigh(r.weights[row*k:][:k], r.choices[row*k:], scores)
+	}
+	r.choosers.Put(c)
 }
 
 // score writes the scores of a token to s.

@@ -120,37 +120,52 @@ func setLevels[T fp8.Float](ctx context.Context, s *levels, t *tensor.Tensor, sr
 
 // outerAmax finds the largest magnitude under each outer scale.
 func outerAmax[T fp8.Float](ctx context.Context, s *levels, src []T, cols, workers int) error {
+	const grain = 1 << 20
+	if len(src) <= grain {
+		return outerAmaxOf(ctx, s, nil, src, cols, 0, len(src))
+	}
+	var mu sync.Mutex
+	var failed error
+	parallel.For(len(src), grain, workers, func(lo, hi int) {
+		if err := outerAmaxOf(ctx, s, &mu, src, cols, lo, hi); err != nil {
+			mu.Lock()
+			failed = err
+			mu.Unlock()
+		}
+	})
+	return failed
+}
+
+// outerAmaxOf is outerAmax of elements [lo, hi), beside others if there is a lock.
+func outerAmaxOf[T fp8.Float](
+	ctx context.Context, s *levels, lock *sync.Mutex, src []T, cols, lo, hi int,
+) error {
 	const part = 1 << 17 // elements between two looks at the context
 	under := len(src)    // elements under an outer scale
 	if len(s.amax) > 1 {
 		under = s.rows * cols
 	}
-	var mu sync.Mutex
-	var failed error
-	each := func(lo, hi int) {
-		for lo < hi {
-			i := 0
-			end := min(lo+part, hi)
-			if under > 0 {
-				i = lo / under
-				end = min(end, (i+1)*under)
-			}
-			amax, nan := fp8.Amax(src[lo:end])
-			err := meter.Err(ctx)
-			mu.Lock()
-			s.amax[i], s.nan[i] = max(s.amax[i], amax), s.nan[i] || nan
-			if err != nil {
-				failed = err
-			}
-			mu.Unlock()
-			if err != nil {
-				return
-			}
-			lo = end
+	for lo < hi {
+		i := 0
+		end := min(lo+part, hi)
+		if under > 0 {
+			i = lo / under
+			end = min(end, (i+1)*under)
 		}
+		amax, nan := fp8.Amax(src[lo:end])
+		if lock != nil {
+			lock.Lock()
+		}
+		s.amax[i], s.nan[i] = max(s.amax[i], amax), s.nan[i] || nan
+		if lock != nil {
+			lock.Unlock()
+		}
+		if err := meter.Err(ctx); err != nil {
+			return err
+		}
+		lo = end
 	}
-	parallel.For(len(src), 1<<20, workers, each)
-	return failed
+	return nil
 }
 
 // of returns the level of a block, and how many blocks from it on share it.

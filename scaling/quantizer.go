@@ -73,7 +73,12 @@ func Quantize[T fp8.Float](ctx context.Context, t *tensor.Tensor, src []T, q Qua
 	if err := q.Check(); err != nil {
 		return fmt.Errorf("tensor %q: %w", t.Name, err)
 	}
-	v := *t
+	v := working.Get().(*tensor.Tensor)
+	*v = *t
+	defer func() {
+		*v = tensor.Tensor{}
+		working.Put(v)
+	}()
 	v.Format, v.Block = q.Recipe.Format, q.Recipe.Block
 	if err := v.CheckShape(); err != nil {
 		return err
@@ -85,11 +90,11 @@ func Quantize[T fp8.Float](ctx context.Context, t *tensor.Tensor, src []T, q Qua
 		if err := meter.Err(ctx); err != nil {
 			return fmt.Errorf("tensor %q: %w", t.Name, err)
 		}
-		if err := q.History.setTensor(&v); err != nil {
+		if err := q.History.setTensor(v); err != nil {
 			return err
 		}
 	}
-	if err := q.checkOuterAmax(&v); err != nil {
+	if err := q.checkOuterAmax(v); err != nil {
 		return err
 	}
 	encoding := tensor.Quantizer{
@@ -97,15 +102,18 @@ func Quantize[T fp8.Float](ctx context.Context, t *tensor.Tensor, src []T, q Qua
 	}
 	if q.Recipe.Profile.Delayed() {
 		encoding.Scale = q.delayedScales()
-		if err := tensor.Quantize(ctx, &v, src, encoding); err != nil {
+		if err := tensor.Quantize(ctx, v, src, encoding); err != nil {
 			return err
 		}
-	} else if err := quantizeInTime(ctx, &v, src, &q, encoding); err != nil {
+	} else if err := quantizeInTime(ctx, v, src, &q, encoding); err != nil {
 		return err
 	}
-	*t = v
+	*t = *v
 	return nil
 }
+
+// working are tensors that calls of Quantize write to before theirs, reused.
+var working = sync.Pool{New: func() any { return new(tensor.Tensor) }}
 
 func quantizeInTime[T fp8.Float](ctx context.Context, t *tensor.Tensor, src []T, q *Quantizer, encoding tensor.Quantizer) error {
 	s := inTimes.Get().(*inTime)

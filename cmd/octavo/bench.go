@@ -31,6 +31,7 @@ type benchFlags struct {
 
 	shapes  []bench.Shape // nil: those of the suite
 	peers   string        // the program; "" without it
+	llama   string        // llama.cpp's
 	spread  float64
 	limit   time.Duration
 	against string // a file
@@ -69,6 +70,7 @@ func newBenchCommand(suites benchSuites) *cobra.Command {
 				suite := suites.peers(flags.peers, levels)
 				suite.Spread, suite.Limit = flags.spread, flags.limit
 				flags.choose(&suite.Shapes, &suite.Elements)
+				suite.Llama = flags.findLlama()
 				return runBenchPeers(cmd, flags, suite)
 			}
 			suite := suites.own(flags.levels, flags.time)
@@ -83,6 +85,7 @@ func newBenchCommand(suites benchSuites) *cobra.Command {
 	f.Var(&parsed[[]bench.Shape]{&flags.shapes, "", "MxNxK,...", parseShapes}, "shapes", "only these products, and no conversions; 64 of 32x2048x1024 is grouped, mxfp4 1024x1024x1024 in MXFP4")
 	f.StringVar(&flags.peers, "peers", "", "compare with OpenBLAS and oneDNN, in the program `FILE` (of --peers alone: "+builtPeers+")")
 	f.Lookup("peers").NoOptDefVal = builtPeers
+	f.StringVar(&flags.llama, "llama", "", "with --peers: compare tokens a second with llama.cpp, whose llama-batched-bench is `FILE` (default: the one beside the program, if there is one)")
 	numberFlag(cmd, &flags.spread, rates, "spread", "with --peers: what every ratio is to be known to")
 	f.Var(&parsed[time.Duration]{&flags.limit, flags.limit.String(), "DURATION", parseCaseTime}, "limit", "with --peers: time for each comparison at most")
 	f.StringVar(&flags.against, "against", "", "with --peers: `FILE` with the ratios of an earlier run, to say what became worse")
@@ -95,7 +98,7 @@ func newBenchCommand(suites benchSuites) *cobra.Command {
 // checkPeerFlags refuses flags that say nothing about what is asked for.
 func checkPeerFlags(cmd *cobra.Command, flags benchFlags) error {
 	if flags.peers == "" {
-		if err := refuse(cmd, " is for --peers", "spread", "limit", "against"); err != nil {
+		if err := refuse(cmd, " is for --peers", "llama", "spread", "limit", "against"); err != nil {
 			return err
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -33,11 +34,31 @@ func findPeers(path string) error {
 	return nil
 }
 
+// findLlama returns the file of llama.cpp's program: the one that is named or, unless only some
+// products are asked for, the one that bench/peers/build has left beside the other program.
+func (f benchFlags) findLlama() string {
+	if f.llama != "" || len(f.shapes) > 0 {
+		return f.llama
+	}
+	beside := filepath.Join(filepath.Dir(f.peers), "llama-batched-bench")
+	if _, err := os.Stat(beside); err != nil {
+		return ""
+	}
+	return beside
+}
+
 // runBenchPeers compares octavo with its peers, writes the files and prints what was
 // found.
 func runBenchPeers(cmd *cobra.Command, flags benchFlags, suite bench.PeerSuite) error {
 	if err := findPeers(suite.Program); err != nil {
 		return err
+	}
+	if suite.Llama != "" {
+		path, err := exec.LookPath(suite.Llama)
+		if err != nil {
+			return err
+		}
+		suite.Llama = path
 	}
 	var earlier benchreport.RatioTable
 	if flags.against != "" {
@@ -101,6 +122,9 @@ func benchPeersLine(flags benchFlags, suite bench.PeerSuite) string {
 		line += "=" + shellQuote(filepath.ToSlash(suite.Program))
 	}
 	line += fmt.Sprintf(" --level %s --spread %v --limit %v", strings.Join(namesOf(suite.Levels), ","), suite.Spread, suite.Limit)
+	if flags.llama != "" {
+		line += " --llama " + shellQuote(filepath.ToSlash(flags.llama))
+	}
 	if flags.all {
 		line += " --all"
 	}

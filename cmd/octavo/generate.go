@@ -13,6 +13,9 @@ import (
 // noRecipe is the recipe of those that multiply weights as they were loaded.
 const noRecipe = "none"
 
+// bf16Recipe is the recipe that rounds to bfloat16.
+const bf16Recipe = "bf16"
+
 // generateFlags are the flags of generate.
 type generateFlags struct {
 	model                   string
@@ -20,7 +23,7 @@ type generateFlags struct {
 	promptFile, promptsFile string
 	tokens, context, batch  int
 	sampling                generate.Sampling
-	recipe                  *evaluate.Recipe // nil: none
+	recipe, head            *evaluate.Recipe // nil: none
 	cache                   generate.CacheFormat
 	invariant               bool
 	ids, asJSON             bool
@@ -64,10 +67,12 @@ func newGenerateCommand() *cobra.Command {
 	seedFlag(cmd, &f.sampling.Seed, "seed of the choices")
 	recipe := &parsed[*evaluate.Recipe]{&f.recipe, f.recipe.Name, "NAME", parseGenerateRecipe}
 	names := append(slices.DeleteFunc(evaluate.Names(), func(name string) bool {
-		return name == "bf16" // which has no codes; parsing all recipes here takes a millisecond
+		return name == bf16Recipe // which has no codes; parsing all recipes here takes a millisecond
 	}), noRecipe)
 	flags.Var(oneOf{recipe, names}, "recipe",
 		"recipe of weights and of what they are multiplied with")
+	head := &parsed[*evaluate.Recipe]{&f.head, noRecipe, "NAME", parseHeadRecipe}
+	flags.Var(oneOf{head, append(names, bf16Recipe)}, "head", "recipe of head and embedding, or bf16")
 	choiceFlag(cmd, &f.cache, "cache", "how keys and values are kept", named(generate.CacheFormats())...)
 	flags.BoolVar(&f.invariant, "batch-invariant", false,
 		"refuse recipes under which tokens depend on what they are run with")
@@ -75,6 +80,15 @@ func newGenerateCommand() *cobra.Command {
 	workersFlag(cmd, &f.workers)
 	jsonFlag(cmd, &f.asJSON)
 	return cmd
+}
+
+// parseHeadRecipe is parseGenerateRecipe, or bf16.
+func parseHeadRecipe(name string) (*evaluate.Recipe, error) {
+	if name != bf16Recipe {
+		return parseGenerateRecipe(name)
+	}
+	r, err := evaluate.ParseRecipe(name)
+	return &r, err
 }
 
 // parseGenerateRecipe returns the recipe of a name; nil is none.

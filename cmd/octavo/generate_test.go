@@ -20,6 +20,7 @@ import (
 
 // generated is what a test reads of the JSON.
 type generated struct {
+	Head                    string
 	Requests                []generatedRequest
 	Prefill, Decode         struct{ Tokens int }
 	Steps, Together         int
@@ -83,6 +84,24 @@ func TestGenerate(t *testing.T) {
 	valid := strings.ToValidUTF8(string(bytes), "\ufffd")
 	require.Equal(t, strings.ReplaceAll(valid, "\ufffd", ""),
 		strings.ReplaceAll(*got.Text, "\ufffd", ""))
+
+	for name, o := range map[string]generate.Options{
+		"fp8": {Head: &r.FP8.Forward}, "bf16": {RoundHead: true},
+	} {
+		o.FP8 = &r.FP8.Forward
+		g, err := generate.New(t.Context(), m, o)
+		require.NoError(t, err)
+		want, _, err := g.Generate(t.Context(), generate.Request{
+			Prompt: []int32{'t', 'o', ' '}, Tokens: 20, Sampling: sampling, LogProbs: true,
+		})
+		require.NoError(t, err)
+		with := generateJSON(t, append(line, "--prompt", "to ", "--head", name)...)
+		require.Equal(t, want.LogProbs, with.Requests[0].LogProbs, name)
+		require.NotEqual(t, want.LogProbs, got.LogProbs, name)
+		require.Equal(t, g.WeightBytes(), with.WeightBytes, name)
+		require.Less(t, with.WeightBytes, all.WeightBytes, name)
+		require.Equal(t, name, with.Head)
+	}
 
 	file := filepath.Join(t.TempDir(), "prompt")
 	require.NoError(t, os.WriteFile(file, []byte("to "), 0o666))
@@ -275,6 +294,8 @@ func TestGenerateRefuses(t *testing.T) {
 	fail(t, 2,
 		"use a recipe whose inputs have scales of their own for each token, such as fp8, mxfp8",
 		with("--recipe", "te-current", "--batch-invariant", "--prompt", "a")...)
+	fail(t, 2, "--head te-current --batch-invariant: inputs by",
+		with("--head", "te-current", "--batch-invariant", "--prompt", "a")...)
 	fail(t, 2, "recipe bf16 rounds values and has no codes", with("--recipe", "bf16")...)
 	fail(t, 2, "want e4m3 or bf16", with("--cache", "e5m2")...)
 	fail(t, 2, "want a number from 0 to 1", with("--top-p", "1.5")...)

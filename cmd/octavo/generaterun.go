@@ -19,6 +19,7 @@ import (
 	"github.com/octavo-fp8/octavo/internal/jsonout"
 	"github.com/octavo-fp8/octavo/internal/textout"
 	"github.com/octavo-fp8/octavo/nn"
+	"github.com/octavo-fp8/octavo/nn/evaluate"
 	"github.com/octavo-fp8/octavo/nn/generate"
 	"github.com/octavo-fp8/octavo/nn/hf"
 	"github.com/octavo-fp8/octavo/nn/tokenizer"
@@ -92,44 +93,62 @@ func (t *continuation) generate(ctx context.Context) error {
 	return cmp.Or(err, t.flush(printer))
 }
 
-// operands returns the recipes of inputs and weights; nil is none.
-func (f *generateFlags) operands() *nn.Operands {
-	if f.recipe == nil {
+// operandsOf returns a recipe's for inputs and weights; nil is none.
+func operandsOf(r *evaluate.Recipe) *nn.Operands {
+	if r == nil || r.Input.Recipe == nil {
 		return nil
 	}
-	return &nn.Operands{A: *f.recipe.Input.Recipe, B: *f.recipe.Weight.Recipe}
+	return &nn.Operands{A: *r.Input.Recipe, B: *r.Weight.Recipe}
+}
+
+// recipeName returns the name of a recipe.
+func recipeName(r *evaluate.Recipe) string {
+	if r == nil {
+		return noRecipe
+	}
+	return r.Name
 }
 
 // checkRecipe refuses a recipe before anything is read.
 func (t *continuation) checkRecipe() error {
-	if r := t.flags.operands(); r != nil && t.flags.invariant {
+	for _, of := range []struct {
+		flag   string
+		recipe *evaluate.Recipe
+	}{{"recipe", t.flags.recipe}, {"head", t.flags.head}} {
+		r := operandsOf(of.recipe)
+		if r == nil || !t.flags.invariant {
+			continue
+		}
 		if err := generate.CheckBatchInvariant(r.A); err != nil {
 			return usageError{
-				fmt.Errorf("--recipe %s --batch-invariant: %w", t.flags.recipe.Name, err),
+				fmt.Errorf("--%s %s --batch-invariant: %w", of.flag, of.recipe.Name, err),
 			}
 		}
 	}
 	return nil
 }
 
-// load reads the model and packs its weights.
+// load packs the weights of the model as it reads them.
 func (t *continuation) load(ctx context.Context, bar *display.Display) error {
 	f := t.flags
-	model, err := hf.Load(ctx, t.source, hf.Options{
+	unread, err := hf.Open(ctx, t.source, hf.Options{
 		Context: f.context, Workers: f.workers, Progress: bar,
 	})
 	if err != nil {
 		return err
 	}
-	o := generate.Options{FP8: f.operands(), Cache: f.cache, Workers: f.workers, Progress: bar}
+	o := generate.Options{
+		FP8: operandsOf(f.recipe), Head: operandsOf(f.head), RoundHead: f.head != nil,
+		Cache: f.cache, Workers: f.workers, Read: unread.Read,
+	}
 	// Scales of models with latent attention are those of latents, which are not what is kept.
-	if f.cache == generate.CacheE4M3 && model.Config().MLA == nil {
-		o.KeyScales, o.ValueScales, err = hf.CacheScales(t.source, model.Config().Layers)
+	if c := unread.Model.Config(); f.cache == generate.CacheE4M3 && c.MLA == nil {
+		o.KeyScales, o.ValueScales, err = hf.CacheScales(t.source, c.Layers)
 		if err != nil {
 			return err
 		}
 	}
-	t.generator, err = generate.New(ctx, model, o)
+	t.generator, err = generate.New(ctx, unread.Model, o)
 	return err
 }
 
@@ -341,13 +360,11 @@ func (t *continuation) report() error {
 		together = min(together, f.batch)
 	}
 	report := show.Report{
-		Model: textout.Name(f.model), Recipe: noRecipe, Cache: f.cache.String(), Together: together,
+		Model: textout.Name(f.model), Recipe: recipeName(f.recipe), Head: recipeName(f.head),
+		Cache: f.cache.String(), Together: together,
 		Prefill: show.Took(timing.PromptTokens, timing.Prefill),
 		Decode:  show.Took(timing.Tokens, timing.Decode), Steps: timing.Steps,
 		WeightBytes: t.generator.WeightBytes(), Workers: workers,
-	}
-	if f.recipe != nil {
-		report.Recipe = f.recipe.Name
 	}
 	for i := range t.requests {
 		report.Requests = append(report.Requests, t.reportOf(i))

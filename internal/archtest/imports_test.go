@@ -88,6 +88,7 @@ var internals = map[string][]string{
 	"internal/rounding":           {"fp8"},
 	"internal/softmax":            {"fp8"},
 	"internal/halves":             {"fp8"},
+	"internal/canonical":          {"fp8"},
 	"internal/arrays":             {"fp8", "safetensors"},
 	"internal/kernels/levelcheck": {"gemm"}, // a command
 	"internal/counter":            {"progress"},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 
+	"github.com/octavo-fp8/octavo/internal/halves"
 	"github.com/octavo-fp8/octavo/internal/microkernel"
 	"github.com/octavo-fp8/octavo/internal/parallel"
 	"github.com/octavo-fp8/octavo/internal/race"
@@ -98,6 +99,14 @@ func (st step) length() (n, padded int) {
 	return n, n + n%2
 }
 
+// depth returns how far along K a step goes.
+func (p *product) depth() int {
+	if p.b.packed != nil {
+		return packedDepth
+	}
+	return depth
+}
+
 // area computes an area.
 func (s *scratch) area(p *product, r area) {
 	t := &s.task
@@ -107,8 +116,8 @@ func (s *scratch) area(p *product, r area) {
 	if !direct {
 		clear(s.c)
 	}
-	for lo := 0; lo < p.k; lo += depth {
-		st := step{lo, min(lo+depth, p.k)}
+	for lo := 0; lo < p.k; lo += p.depth() {
+		st := step{lo, min(lo+p.depth(), p.k)}
 		t.Flags = 0
 		if lo == 0 {
 			t.Flags |= microkernel.First
@@ -123,12 +132,12 @@ func (s *scratch) area(p *product, r area) {
 		s.copyRows(p, r, st)
 		for j := r.j0; j < r.j1; j += microkernel.PanelWidth {
 			if s.panels != r.j0 {
-				s.copyPanel(p, s.panel(r, j), j, min(j+microkernel.PanelWidth, r.j1), st)
+				s.copyPanel(p, s.panel(p, r, j), j, min(j+microkernel.PanelWidth, r.j1), st)
 			}
 			s.multiply(p, r, j, st, direct && last)
 		}
 	}
-	if s.panels = -1; p.k <= depth {
+	if s.panels = -1; p.k <= depth && p.b.packed == nil {
 		s.panels = r.j0
 	}
 	s.store(p, r, direct)
@@ -166,8 +175,12 @@ func (s *scratch) copyRows(p *product, r area, st step) {
 	clear(s.a[rows*stride : ceilDiv(rows, p.kernels.MR)*p.kernels.MR*stride])
 }
 
-// panel returns the memory of the panel of an area's column j.
-func (s *scratch) panel(r area, j int) []float32 {
+// panel returns the memory of the panel of an area's column j: of B that is packed always the
+// same, which stays in the nearest cache.
+func (s *scratch) panel(p *product, r area, j int) []float32 {
+	if p.b.packed != nil {
+		j = r.j0
+	}
 	return s.b[(j-r.j0)*depth:][:microkernel.PanelWidth*depth]
 }
 
@@ -175,10 +188,14 @@ func (s *scratch) panel(r area, j int) []float32 {
 func (s *scratch) copyPanel(p *product, dst []float32, j0, j1 int, st step) {
 	const width = microkernel.PanelWidth
 	if j1-j0 < width {
-		clear(dst)
+		clear(dst[:depth*width])
 	}
 	n, padded := st.length()
 	clear(dst[n*width : padded*width])
+	if p.b.packed != nil {
+		halves.Widen(dst, p.b.packed.panel(j0, st))
+		return
+	}
 	if !p.b.Transposed {
 		transpose.Matrix(dst, width, p.b.Data[j0*p.b.Stride+st.lo:], p.b.Stride, j1-j0, n)
 		return
@@ -206,7 +223,7 @@ func (s *scratch) multiply(p *product, r area, j int, st step, direct bool) {
 	if direct && j+microkernel.PanelWidth <= r.j1 {
 		out = p.c.Data[r.i0*p.c.Stride+j:]
 	}
-	b := s.panel(r, j)
+	b := s.panel(p, r, j)
 	s.multiplyRows(p, a, stride, b, j-r.j0, 0, r.whole, out, p.c.Stride)
 	s.multiplyRows(p, s.a[r.whole*padded:], padded, b, j-r.j0, r.whole, r.i1-r.i0, nil, 0)
 }

@@ -55,7 +55,7 @@ func (p *plainProduct) multiplyRows(lo, hi int) {
 	}
 }
 
-// plainCopy is memory for a matrix that was Transposed, by its rows.
+// plainCopy is memory for a matrix that was Transposed or packed, by its rows.
 type plainCopy struct {
 	rows      []float32
 	from      Matrix
@@ -63,17 +63,21 @@ type plainCopy struct {
 	transpose func(lo, hi int) // transposeRows: a closure, made once
 }
 
-// of returns a matrix, [rows, cols], that is not Transposed: a copy of one that is, valid
-// until the next call.
+// of returns a matrix, [rows, cols], that is not Transposed or packed: a copy of one that is,
+// valid until the next call.
 func (c *plainCopy) of(m Matrix, rows, cols, workers int) Matrix {
-	if !m.Transposed {
+	if !m.Transposed && m.packed == nil {
 		return m
 	}
 	n := rows * cols
 	if cap(c.rows) < n {
 		c.rows = make([]float32, n)
 	}
-	if c.rows = c.rows[:n]; n > 0 {
+	c.rows = c.rows[:n]
+	switch {
+	case m.packed != nil:
+		m.packed.unpack(c.rows)
+	case n > 0:
 		c.from, c.cols = m, cols
 		parallel.For(rows, transpose.Columns, workers, c.transpose)
 		c.from = Matrix{}

@@ -14,6 +14,8 @@ type Matrix struct {
 	Data       []float32
 	Stride     int
 	Transposed bool // they are its columns
+
+	packed *Packed // in place of them; for B
 }
 
 // Dense returns the matrix of rows of so many elements that follow each other.
@@ -39,6 +41,9 @@ func (m Matrix) row(i, n int) []float32 { return m.Data[i*m.Stride:][:n] }
 
 // check panics if elements of [rows, cols] are missing, which would not be noticed.
 func (m Matrix) check(rows, cols int) {
+	if m.packed != nil {
+		return
+	}
 	if m.Transposed {
 		rows, cols = cols, rows
 	}

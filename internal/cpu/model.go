@@ -41,14 +41,33 @@ func brand(cpuid func(leaf, sub uint32) (a, b, c, d uint32)) string {
 		return ""
 	}
 	signature, _, _, _ := cpuid(1, 0)
-	family, model := signature>>8&15, signature>>4&15
-	if family == 6 || family == 15 {
+	family, model := familyOf(signature), signature>>4&15
+	if family == 6 || family >= 15 {
 		model += signature >> 16 & 15 << 4
 	}
+	return fmt.Sprintf("%s, family %d model %d stepping %d", name, family, model, signature&15)
+}
+
+// familyOf returns the family in a signature.
+func familyOf(signature uint32) uint32 {
+	family := signature >> 8 & 15
 	if family == 15 {
 		family += signature >> 20 & 255
 	}
-	return fmt.Sprintf("%s, family %d model %d stepping %d", name, family, model, signature&15)
+	return family
+}
+
+// Zen reports whether the processor is AMD's, of the family of Zen or a later one.
+var Zen = sync.OnceValue(func() bool { return zen(cpuid) })
+
+func zen(cpuid func(leaf, sub uint32) (a, b, c, d uint32)) bool {
+	_, b, c, d := cpuid(0, 0)
+	var maker []byte
+	for _, register := range []uint32{b, d, c} {
+		maker = binary.LittleEndian.AppendUint32(maker, register)
+	}
+	signature, _, _, _ := cpuid(1, 0)
+	return string(maker) == "AuthenticAMD" && familyOf(signature) >= 23
 }
 
 // cpuinfoModel reads what Linux writes about its first processor.

@@ -30,6 +30,23 @@ func TestBrand(t *testing.T) {
 	}
 }
 
+func TestZen(t *testing.T) {
+	amd, intel := [4]uint32{0x10, 0x6874_7541, 0x444d_4163, 0x6974_6e65}, [4]uint32{0x20, 0x756e_6547, 0x6c65_746e, 0x4965_6e69}
+	for _, c := range []struct {
+		maker     [4]uint32
+		signature uint32
+		want      bool
+	}{
+		{amd, 0x00a20f10, true}, {amd, 0x00800f11, true}, {amd, 0x00b40f40, true}, // Zen 3, Zen, Zen 5
+		{amd, 0x00600f20, false}, {intel, 0x000806f8, false}, {intel, 0x00a20f10, false}, {[4]uint32{}, 0, false},
+	} {
+		leaves := map[uint32][4]uint32{0: c.maker, 1: {c.signature}}
+		if got := zen(func(leaf, _ uint32) (a, b, c, d uint32) { l := leaves[leaf]; return l[0], l[1], l[2], l[3] }); got != c.want {
+			t.Errorf("%x: got %v, want %v", c.signature, got, c.want)
+		}
+	}
+}
+
 func TestCPUInfo(t *testing.T) {
 	for want, text := range map[string]string{
 		"":                           "",

@@ -1,19 +1,8 @@
 package memory
 
-import (
-	"unsafe"
+import "golang.org/x/sys/unix"
 
-	"golang.org/x/sys/unix"
-)
-
-// largePage is the size of the pages that are asked for on most machines.
-const largePage = 2 << 20
-
+// useLargePages asks for large pages for all of b that they fill; b begins at one.
 func useLargePages(b []byte) {
-	if len(b) < 2*largePage {
-		return
-	}
-	first := -int(uintptr(unsafe.Pointer(&b[0]))) & (largePage - 1)
-	whole := (len(b) - first) &^ (largePage - 1)
-	_ = unix.Madvise(b[first:][:whole], unix.MADV_HUGEPAGE) // a system may have none
+	_ = unix.Madvise(b[:len(b)&^(largePage-1)], unix.MADV_HUGEPAGE) // a system may have none
 }

@@ -4,6 +4,7 @@ import (
 	"math"
 	"runtime/debug"
 	"testing"
+	"unsafe"
 
 	"github.com/stretchr/testify/require"
 )
@@ -22,17 +23,32 @@ func TestCheck(t *testing.T) {
 	require.EqualError(t, Check(3<<26, 8, "it all", "take less"), "it all does not fit in memory: it takes 1.5 GiB, and GOMEMLIMIT allows 512 MiB: take less")
 }
 
-// TestUseLargePages has memory of all sizes about a page's, which stays as it is.
-func TestUseLargePages(t *testing.T) {
-	for _, n := range []int{0, 1, 4<<20 - 1, 4 << 20, 7<<20 + 123} {
-		b := make([]byte, n+2)
-		UseLargePages(b[1:][:n])
-		for i := range b {
-			b[i] = byte(i * 7)
+// TestLarge has memory of all sizes about a page's, which is zeros, begins at a page where it
+// takes more than one, and keeps what is written to it.
+func TestLarge(t *testing.T) {
+	testLarge[byte](t)
+	testLarge[uint16](t)
+	testLarge[float32](t)
+}
+
+func testLarge[T uint8 | uint16 | float32](t *testing.T) {
+	size := int(unsafe.Sizeof(T(0)))
+	for _, n := range []int{0, 1, 2<<20/size - 1, 2 << 20 / size, 2<<20/size + 1, 7<<20/size + 123} {
+		s := Large[T](n)
+		require.Len(t, s, n)
+		require.Equal(t, n, cap(s))
+		if n*size > 2<<20 {
+			require.Zero(t, uintptr(unsafe.Pointer(&s[0]))%(2<<20), "%d of %d bytes", n, size)
 		}
-		for i, x := range b {
-			if x != byte(i*7) {
-				t.Fatalf("%d bytes: byte %d is %d", n, i, x)
+		for i, x := range s {
+			if x != 0 {
+				t.Fatalf("%d of %d bytes: element %d is %v", n, size, i, x)
+			}
+			s[i] = T(i % 251)
+		}
+		for i, x := range s {
+			if x != T(i%251) {
+				t.Fatalf("%d of %d bytes: element %d is %v", n, size, i, x)
 			}
 		}
 	}

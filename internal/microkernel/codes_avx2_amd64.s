@@ -117,9 +117,121 @@ TEXT ·multiplyCodesAVX2(SB), NOSPLIT, $288-8
 	STORE2((DX), 32(DX), Y0, Y1) \
 	STORE2(64(DX), 96(DX), Y2, Y3)
 
-// func multiplyCodesRowAVX2(t *Task)
-TEXT ·multiplyCodesRowAVX2(SB), NOSPLIT, $224-8
+// For formats whose float16s may be no numbers, and processors that are slow at denormals.
+TEXT halvesRow<>(SB), NOSPLIT, $224-8
 #include "codes_amd64.h"
+
+// The same without conversions, which take about as long as all else: the bits of a float16
+// are put 13 higher, into a float32, which is then 2^-112 of its value, a small one denormal.
+// A is taken times 2^96. Sums are 2^-16 of what they are, with the same bits, until they are
+// folded into p. A float16 that is no number would become one: this is for formats that have
+// none.
+
+#undef PREPARE
+#undef PAIR
+#undef CLEARP
+#undef FOLD
+#undef LOADP
+
+// Y10 and Y11 put 8 of 16 codes on top of a float32 each, Y15 is the multiplier from there,
+// Y12 is 2^96 and Y13 the mask, which scales of blocks leave to the stack.
+#define PREPARE \
+	VMOVDQU lowCodes<>(SB), Y10 \
+	VMOVDQU highCodes<>(SB), Y11 \
+	MOVWLZX Task_Multiplier(AX), R8 \
+	SHLL $21, R8 \
+	VMOVD R8, X15 \
+	VPBROADCASTD X15, Y15 \
+	MOVL Task_Mask(AX), R8 \
+	ANDL $0x7FFF, R8 \
+	SHLL $13, R8 \
+	ORL $(1<<31), R8 \
+	VMOVD R8, X12 \
+	VPBROADCASTD X12, Y12 \
+	VMOVDQU Y12, mask-32(SP)
+
+// What scales of a block take.
+#define RESTORE \
+	VBROADCASTSS large<>(SB), Y12 \
+	VMOVDQU mask-32(SP), Y13
+
+#define CLEARP \
+	VPXOR Y12, Y12, Y12 \
+	STORE2(p0-224(SP), p1-192(SP), Y12, Y12) \
+	STORE2(p2-160(SP), p3-128(SP), Y12, Y12) \
+	RESTORE
+
+#define LOADP \
+	MOVE2((R13), 32(R13), p0-224(SP), p1-192(SP)) \
+	MOVE2(64(R13), 96(R13), p2-160(SP), p3-128(SP)) \
+	RESTORE
+
+DATA lowCodes<>+0(SB)/8, $0x0180808000808080
+DATA lowCodes<>+8(SB)/8, $0x0380808002808080
+DATA lowCodes<>+16(SB)/8, $0x0580808004808080
+DATA lowCodes<>+24(SB)/8, $0x0780808006808080
+GLOBL lowCodes<>(SB), RODATA|NOPTR, $32
+DATA highCodes<>+0(SB)/8, $0x0980808008808080
+DATA highCodes<>+8(SB)/8, $0x0B8080800A808080
+DATA highCodes<>+16(SB)/8, $0x0D8080800C808080
+DATA highCodes<>+24(SB)/8, $0x0F8080800E808080
+GLOBL highCodes<>(SB), RODATA|NOPTR, $32
+DATA large<>+0(SB)/4, $0x6F800000
+GLOBL large<>(SB), RODATA|NOPTR, $4
+DATA whole<>+0(SB)/4, $0x47800000
+GLOBL whole<>(SB), RODATA|NOPTR, $4
+
+// OP for a value of A and 16 codes.
+#define CODES(OP, From, Ya, Yb) \
+	VBROADCASTI128 From, Y8 \
+	VPSHUFB Y11, Y8, Y9 \
+	VPSHUFB Y10, Y8, Y8 \
+	VPMADDWD Y15, Y8, Y8 \
+	VPMADDWD Y15, Y9, Y9 \
+	VPAND Y13, Y8, Y8 \
+	VPAND Y13, Y9, Y9 \
+	OP(Y8, Y14, Ya) \
+	OP(Y9, Y14, Yb)
+
+#define PAIR(OP) \
+	VBROADCASTSS (SI), Y14 \
+	VMULPS Y12, Y14, Y14 \
+	CODES(OP, (DI), Y0, Y1) \
+	CODES(OP, 16(DI), Y2, Y3) \
+	VBROADCASTSS 4(SI), Y14 \
+	VMULPS Y12, Y14, Y14 \
+	CODES(OP, 32(DI), Y4, Y5) \
+	CODES(OP, 48(DI), Y6, Y7) \
+	ADDQ $8, SI \
+	PREFETCHT0 (DI)(CX*1) \
+	ADDQ $64, DI
+
+#define FOLDWHOLE(Ye, Yo, P) \
+	VADDPS Yo, Ye, Ye \
+	VFMADD213PS P, Y8, Ye \
+	VMOVUPS Ye, P
+
+#define FOLD \
+	VBROADCASTSS whole<>(SB), Y8 \
+	FOLDWHOLE(Y0, Y4, p0-224(SP)) \
+	FOLDWHOLE(Y1, Y5, p1-192(SP)) \
+	FOLDWHOLE(Y2, Y6, p2-160(SP)) \
+	FOLDWHOLE(Y3, Y7, p3-128(SP))
+
+TEXT numbersRow<>(SB), NOSPLIT, $224-8
+#include "codes_amd64.h"
+
+// func multiplyCodesRowAVX2(t *Task)
+TEXT ·multiplyCodesRowAVX2(SB), NOSPLIT, $0-8
+	MOVQ t+0(FP), AX
+	CMPW Task_Multiplier(AX), $0x100
+	JEQ halves
+	CMPB ·fastDenormals(SB), $0
+	JEQ halves
+	JMP numbersRow<>(SB)
+
+halves:
+	JMP halvesRow<>(SB)
 
 // func decodeFloat16AVX2(dst *float32, codes *byte, n int, multiplier, mask uint64, ahead int)
 //

@@ -2,6 +2,7 @@ package parallel
 
 import (
 	"runtime"
+	"slices"
 	"sort"
 	"sync"
 	"sync/atomic"
@@ -13,9 +14,11 @@ import (
 type span struct{ lo, hi int }
 
 // spans returns the ranges that For calls, in ascending order.
-func spans(n, grain, workers int) (all []span) {
+func spans(n, grain, workers int) (all []span) { return spansOf(For, n, grain, workers) }
+
+func spansOf(do func(n, grain, workers int, f func(lo, hi int)), n, grain, workers int) (all []span) {
 	var lock sync.Mutex
-	For(n, grain, workers, func(lo, hi int) {
+	do(n, grain, workers, func(lo, hi int) {
 		lock.Lock()
 		defer lock.Unlock()
 		all = append(all, span{lo, hi})
@@ -45,6 +48,22 @@ func TestFor(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestLoop checks that a Loop has the ranges of For, each time, and allocates nothing.
+func TestLoop(t *testing.T) {
+	var l Loop
+	for n := -1; n <= 70; n++ {
+		for _, grain := range []int{1, 7, 64} {
+			for workers := range 5 {
+				if got, want := spansOf(l.For, n, grain, workers), spans(n, grain, workers); !slices.Equal(got, want) {
+					t.Fatalf("Loop.For(%d, %d, %d): %v, want %v", n, grain, workers, got, want)
+				}
+			}
+		}
+	}
+	f := func(int, int) {}
+	require.Zero(t, testing.AllocsPerRun(10, func() { l.For(100, 1, 3, f) }))
 }
 
 // TestForShares checks that every worker gets something where there is enough.

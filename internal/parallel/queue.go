@@ -47,3 +47,30 @@ func (q *Queue) Next() (job int, ok bool) {
 	n := q.next.Add(1) - 1
 	return int(n), n < q.jobs
 }
+
+// Loop is [For] for who does the same again and again: it allocates nothing then, if f is kept
+// too. The zero value is ready. Not for concurrent use.
+type Loop struct {
+	queue   Queue
+	n, step int
+	f       func(lo, hi int)
+}
+
+// For is the function For.
+func (l *Loop) For(n, grain, workers int, f func(lo, hi int)) {
+	if n <= 0 {
+		return
+	}
+	grains := (n + grain - 1) / grain
+	w := min(Workers(workers), grains)
+	l.n, l.step, l.f = n, (grains+w-1)/w*grain, f
+	l.queue.Run((n+l.step-1)/l.step, w, l)
+	l.f = nil
+}
+
+// Work calls f. It is for the queue.
+func (l *Loop) Work(q *Queue) {
+	for i, ok := q.Next(); ok; i, ok = q.Next() {
+		l.f(i*l.step, min((i+1)*l.step, l.n))
+	}
+}

@@ -148,7 +148,7 @@ func (l *latent) fromLatent(
 	if err := norm.Forward(ctx, normed, raw); err != nil {
 		return err
 	}
-	if err := m.inner.set(ctx, normed, rows, &g.options); err != nil {
+	if err := m.inner.set(ctx, normed, rows, g.options.FP8, g.config.Workers); err != nil {
 		return err
 	}
 	return to.multiply(ctx, y, &m.inner, g.config.Workers)

@@ -71,6 +71,11 @@ type run struct {
 	results   []Result
 	timing    Timing
 	prompts   *meter.Meter
+
+	// Of a pass, reused.
+	taken, chose []*running
+	parts        [][]int32
+	sequences    []*Sequence
 }
 
 // running is a request that is being run.
@@ -78,8 +83,9 @@ type running struct {
 	*Request
 	result   *Result
 	sequence *Sequence
-	left     []int32 // of the prompt, then the token that was chosen last
-	decodes  bool    // the prompt has been run
+	left     []int32 // of the prompt, then the token that was chosen last: last
+	last     [1]int32
+	decodes  bool // the prompt has been run
 	ended    bool
 }
 
@@ -133,28 +139,28 @@ func (r *run) begin(request *Request, result *Result, name string) error {
 func (r *run) pass(ctx context.Context) error {
 	begun := time.Now()
 	prefill := slices.ContainsFunc(r.active, func(a *running) bool { return !a.decodes })
-	taken, parts, sequences := r.take(prefill)
-	logits, err := r.generator.extend(ctx, sequences, parts, false)
+	r.take(prefill)
+	logits, err := r.generator.extend(ctx, r.sequences, r.parts, false)
 	if err != nil {
 		return err
 	}
 	vocab := r.generator.config.Vocab
-	var chose []*running
-	for i, a := range taken {
+	r.chose = r.chose[:0]
+	for i, a := range r.taken {
 		if len(a.left) > 0 {
 			continue // with the prompt
 		}
 		if err := a.choose(logits[i*vocab : (i+1)*vocab]); err != nil {
 			return named(a.sequence.Name, err)
 		}
-		chose = append(chose, a)
+		r.chose = append(r.chose, a)
 	}
 	tokens := 0
-	for _, part := range parts {
+	for _, part := range r.parts {
 		tokens += len(part)
 	}
-	r.count(max(time.Since(begun), 1), prefill, tokens, sequences)
-	for _, a := range chose {
+	r.count(max(time.Since(begun), 1), prefill, tokens)
+	for _, a := range r.chose {
 		if err := a.tell(); err != nil {
 			return err
 		}
@@ -166,7 +172,8 @@ func (r *run) pass(ctx context.Context) error {
 }
 
 // take returns what comes into a pass: parts of prompts, or one token of each request.
-func (r *run) take(prefill bool) (taken []*running, parts [][]int32, sequences []*Sequence) {
+func (r *run) take(prefill bool) {
+	r.taken, r.parts, r.sequences = r.taken[:0], r.parts[:0], r.sequences[:0]
 	room := prefillTokens
 	for _, a := range r.active {
 		n := len(a.left)
@@ -176,14 +183,13 @@ func (r *run) take(prefill bool) (taken []*running, parts [][]int32, sequences [
 			}
 			room -= n
 		}
-		taken, sequences = append(taken, a), append(sequences, a.sequence)
-		parts, a.left = append(parts, a.left[:n]), a.left[n:]
+		r.taken, r.sequences = append(r.taken, a), append(r.sequences, a.sequence)
+		r.parts, a.left = append(r.parts, a.left[:n]), a.left[n:]
 	}
-	return taken, parts, sequences
 }
 
 // count counts a pass.
-func (r *run) count(took time.Duration, prefill bool, tokens int, sequences []*Sequence) {
+func (r *run) count(took time.Duration, prefill bool, tokens int) {
 	t := &r.timing
 	if prefill {
 		t.Prefill += took
@@ -193,7 +199,7 @@ func (r *run) count(took time.Duration, prefill bool, tokens int, sequences []*S
 	t.Decode += took
 	t.Steps++
 	t.Tokens += tokens
-	for _, s := range sequences {
+	for _, s := range r.sequences {
 		t.CacheBytes += s.bytes()
 	}
 }
@@ -208,7 +214,8 @@ func (a *running) choose(logits []float32) error {
 	if a.LogProbs {
 		a.result.LogProbs = append(a.result.LogProbs, logProb(logits, token))
 	}
-	a.left, a.decodes = []int32{token}, true
+	a.last[0] = token
+	a.left, a.decodes = a.last[:], true
 	return nil
 }
 

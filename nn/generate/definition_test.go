@@ -12,6 +12,7 @@ import (
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/nn"
 	"github.com/octavo-fp8/octavo/nn/generate"
+	"github.com/octavo-fp8/octavo/scaling"
 	"github.com/octavo-fp8/octavo/swiglu"
 	"github.com/octavo-fp8/octavo/tensor"
 )
@@ -27,8 +28,9 @@ func definition(t *testing.T, m *nn.Llama, tokens []int32, o generate.Options) [
 		d.with.FP8 = &r
 	}
 	var stream []float32
+	embedding := d.kept(m.Params()[0])
 	for _, id := range tokens {
-		stream = append(stream, m.Params()[0].Value[int(id)*d.c.Dim:][:d.c.Dim]...)
+		stream = append(stream, embedding[int(id)*d.c.Dim:][:d.c.Dim]...)
 	}
 	add := func(x []float32) {
 		for i := range x {
@@ -51,8 +53,32 @@ func definition(t *testing.T, m *nn.Llama, tokens []int32, o generate.Options) [
 		swiglu.Forward(u, u, g, swiglu.Scales{})
 		add(d.linear(b.MLP.Down.Weight, u, d.with))
 	}
-	return d.linear(m.Param("lm_head.weight"), d.norm(m.Param("model.norm.weight"), stream, d.c.NormEps),
-		nn.Options{})
+	normed := d.norm(m.Param("model.norm.weight"), stream, d.c.NormEps)
+	head := *m.Param("lm_head.weight")
+	if o.Head != nil {
+		r := nn.DefaultFP8()
+		r.Forward = *o.Head
+		return d.linear(&head, normed, nn.Options{FP8: &r})
+	}
+	head.Value = d.kept(&head)
+	return d.linear(&head, normed, nn.Options{})
+}
+
+// kept returns the values of the embedding or the head as they are kept.
+func (d *defined) kept(p *nn.Param) []float32 {
+	values := slices.Clone(p.Value)
+	switch {
+	case d.o.Head != nil:
+		codes := tensor.Tensor{Shape: []int{p.Rows, p.Cols}}
+		q := scaling.Quantizer{Recipe: d.o.Head.B}
+		require.NoError(d.t, scaling.Quantize(d.t.Context(), &codes, values, q))
+		tensor.Dequantize(values, &codes)
+	case d.o.RoundHead:
+		for i, x := range values {
+			values[i] = fp8.BFloat16FromFloat32(x).Float32()
+		}
+	}
+	return values
 }
 
 // defined is a model under options.

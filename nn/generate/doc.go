@@ -16,10 +16,12 @@
 // # Definition
 //
 // Layers are those of package nn. Weights are quantized once and packed; the product is that
-// of package gemm, so that linear layers have the bits of [nn.Options.FP8]. Embedding, norms,
-// SwiGLU, routers and head are FP32. Of latent attention the keys and values of every head are
-// kept, not the latents that they are made of. Attention is that of package attention, in its
-// canonical order with P in bfloat16 and without splits, of
+// of package gemm, so that linear layers have the bits of [nn.Options.FP8]. Norms, SwiGLU
+// and routers are FP32, and so are embedding and head unless Options.Head or RoundHead say
+// otherwise: values that bfloat16 has are kept in it, and multiplied in FP32. Of latent
+// attention the keys and values of every head are kept, not the latents that they are made of.
+// Attention is that of package attention, in its canonical order with P in bfloat16 and without
+// splits, of
 //
 //	queries      with their positions, rounded to bfloat16
 //	E4M3 cache   keys with their positions and values, as code·scale: codes of x/scale, rounded
@@ -43,5 +45,5 @@
 // A sequence has room for all its tokens from the start: in E4M3, in an [attention.Cache],
 // D+4 bytes for each key and value of D elements and head, D with scales that are given, rounded up to
 // whole panels and pages; in BF16 2D. A generator keeps what [Generator.WeightBytes] counts,
-// and the embedding.
+// and the embedding. With Options.Read there is never more than one matrix in FP32 besides.
 package generate

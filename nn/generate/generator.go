@@ -3,9 +3,17 @@ package generate
 import (
 	"context"
 
+	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/gemm"
+	"github.com/octavo-fp8/octavo/internal/canonical"
 	"github.com/octavo-fp8/octavo/internal/guard"
+	"github.com/octavo-fp8/octavo/internal/halves"
+	"github.com/octavo-fp8/octavo/internal/memory"
 	"github.com/octavo-fp8/octavo/internal/meter"
+	"github.com/octavo-fp8/octavo/internal/parallel"
 	"github.com/octavo-fp8/octavo/nn"
+	"github.com/octavo-fp8/octavo/scaling"
+	"github.com/octavo-fp8/octavo/tensor"
 )
 
 // Generator runs a model token by token. Make one with [New]. It is for one goroutine at a time,
@@ -18,14 +26,14 @@ type Generator struct {
 	options          Options
 	keyDim, valueDim int // of a head's query or key, and of its value
 
-	table  *nn.Param // embedding
+	table  table // embedding
 	rotary *nn.Rotary
 	blocks []block
 	norm   *nn.RMSNorm
 	head   linear
 
 	shared nn.Shared // of the routers, whose biases it has
-	memory memory
+	memory work
 }
 
 // block is one layer of the model.
@@ -54,11 +62,11 @@ type feedForward interface {
 }
 
 // New returns a generator of a model. Of the model its sizes, the values of its parameters and
-// the biases of its routers count, not the recipes that it trains by. What is multiplied in
-// FP32 is the model's memory; of a model whose weights are packed only the embedding, the head,
-// the routers and the norms are kept.
+// the biases of its routers count, not the recipes that it trains by. Of values that bfloat16
+// has, and of those that are packed, it keeps a copy; what else is multiplied in FP32, the
+// routers and the norms are the model's memory.
 //
-// The error is [ErrOptions], [ErrBatch], or that of the context.
+// The error is [ErrOptions], [ErrBatch], that of Options.Read, or that of the context.
 func New(ctx context.Context, m *nn.Llama, o Options) (*Generator, error) {
 	c := m.Config()
 	if x := c.Experts; x != nil && x.CapacityFactor != 0 {
@@ -69,7 +77,7 @@ func New(ctx context.Context, m *nn.Llama, o Options) (*Generator, error) {
 	if err := o.check(c.Layers, c.KVHeads); err != nil {
 		return nil, err
 	}
-	g := &Generator{config: c, options: o, table: m.Param(embeddingName)}
+	g := &Generator{config: c, options: o}
 	g.config.Workers = o.Workers
 	g.keyDim = c.Dim / c.Heads
 	g.valueDim = g.keyDim
@@ -83,16 +91,6 @@ func New(ctx context.Context, m *nn.Llama, o Options) (*Generator, error) {
 		return nil, err
 	}
 	if err := g.pack(ctx, m); err != nil {
-		return nil, err
-	}
-	if g.norm, err = g.newNorm(m.Param(lastNormName), c.NormEps); err != nil {
-		return nil, err
-	}
-	head := m.Param(headName)
-	if head == nil {
-		head = g.table
-	}
-	if g.head, err = newLinear(ctx, head, nil, o.Workers); err != nil {
 		return nil, err
 	}
 	return g, g.takeBiases(m)
@@ -112,15 +110,17 @@ const (
 	headName      = "lm_head.weight"
 )
 
-// pack makes the blocks.
+// pack makes the blocks, the last norm, the embedding and the head.
 func (g *Generator) pack(ctx context.Context, m *nn.Llama) error {
-	total := int64(0)
-	for _, b := range m.Blocks() {
-		for _, p := range b.Params() {
-			total += int64(len(p.Value))
-		}
+	total, most := int64(0), 0
+	for _, p := range m.Params() {
+		total += int64(len(p.Value))
+		most = max(most, len(p.Value))
 	}
 	p := &packer{g: g, ctx: ctx, count: meter.New(ctx, g.options.Progress, "pack", total)}
+	if g.options.Read != nil {
+		p.values = memory.Large[float32](most)
+	}
 	for _, from := range m.Blocks() {
 		to := block{
 			attentionNorm: p.norm(from.AttentionNorm, g.config.NormEps),
@@ -143,7 +143,18 @@ func (g *Generator) pack(ctx context.Context, m *nn.Llama) error {
 		}
 		g.blocks = append(g.blocks, to)
 	}
-	return nil
+	g.norm = p.gain(m.Param(lastNormName), g.config.NormEps)
+	embedding, head := m.Param(embeddingName), m.Param(headName)
+	values := p.read(embedding, true)
+	g.table = p.table(embedding, values)
+	if head == nil {
+		head = embedding
+	} else {
+		p.count.Add(int64(len(values)))
+		values = p.read(head, true)
+	}
+	g.head = p.weight(head, values, g.options.Head, g.options.RoundHead)
+	return p.err
 }
 
 // packer makes parts of blocks. After an error it makes nothing.
@@ -152,28 +163,104 @@ type packer struct {
 	ctx   context.Context
 	count *meter.Meter
 	err   error
+
+	values []float32     // of a matrix that is read
+	codes  tensor.Tensor // of one that is packed
 }
 
-func (p *packer) add(values []float32, err error) {
-	if p.err = err; err == nil {
+// read returns the values of a parameter, which are not kept if so is said.
+func (p *packer) read(of *nn.Param, passing bool) []float32 {
+	values := of.Value
+	if p.err != nil || p.g.options.Read == nil {
+		return values
+	}
+	if passing {
+		values = p.values[:len(values)]
+	}
+	p.err = p.g.options.Read(of, values)
+	return values
+}
+
+func (p *packer) linear(from *nn.Linear) linear {
+	return p.weight(from.Weight, p.read(from.Weight, true), p.g.options.FP8, false)
+}
+
+// weight returns the layer of a weight: packed under the recipe, unless that is nil; or in
+// bfloat16 where that is to be, or has all values; or else in FP32.
+func (p *packer) weight(of *nn.Param, values []float32, r *nn.Operands, round bool) linear {
+	l := linear{out: of.Rows, in: of.Cols}
+	workers := p.g.options.Workers
+	switch {
+	case p.err != nil:
+		return l
+	case r != nil:
+		if p.quantize(&p.codes, of, values, r.B); p.err == nil {
+			l.packed, p.err = gemm.Pack(&p.codes)
+		}
+	case round || canonical.AllBFloat16(values):
+		l.halves = canonical.Pack(values, l.out, l.in, workers)
+	default:
+		l.values = p.keep(of, values)
+	}
+	if p.err == nil {
 		p.err = p.count.Add(int64(len(values)))
 	}
+	return l
 }
 
-func (p *packer) linear(from *nn.Linear) (to linear) {
-	if p.err == nil {
-		var err error
-		to, err = newLinear(p.ctx, from.Weight, p.g.options.FP8, p.g.options.Workers)
-		p.add(from.Weight.Value, err)
+// keep returns a matrix in the model's memory.
+func (p *packer) keep(of *nn.Param, values []float32) []float32 {
+	if p.g.options.Read != nil {
+		copy(of.Value, values)
 	}
-	return to
+	return of.Value
 }
 
-func (p *packer) norm(from *nn.RMSNorm, eps float64) (to *nn.RMSNorm) {
+// quantize quantizes a matrix to t, whose memory it uses.
+func (p *packer) quantize(t *tensor.Tensor, of *nn.Param, values []float32, r scaling.Recipe) {
+	if cap(t.Codes) < len(values) {
+		t.Codes = memory.Large[byte](len(values))
+	}
+	t.Name, t.Shape = of.Name, append(t.Shape[:0], of.Rows, of.Cols)
+	q := scaling.Quantizer{
+		Recipe: r, Options: tensor.Options{Op: "pack", Workers: p.g.options.Workers},
+	}
+	p.err = scaling.Quantize(p.ctx, t, values, q)
+}
+
+// table returns the embedding, in the form that the head has.
+func (p *packer) table(of *nn.Param, values []float32) table {
+	t := table{cols: of.Cols}
+	o := &p.g.options
+	switch {
+	case p.err != nil:
+	case o.Head != nil:
+		p.quantize(&t.codes, of, values, o.Head.B)
+	case o.RoundHead || canonical.AllBFloat16(values):
+		t.halves = memory.Large[fp8.BFloat16](len(values))
+		parallel.For(of.Rows, 1, o.Workers, func(lo, hi int) {
+			row := make([]float32, t.cols)
+			for i := lo; i < hi; i++ {
+				copy(row, values[i*t.cols:])
+				halves.NarrowBF16(t.halves[i*t.cols:][:t.cols], row)
+			}
+		})
+	default:
+		t.values = p.keep(of, values)
+	}
+	return t
+}
+
+func (p *packer) norm(from *nn.RMSNorm, eps float64) *nn.RMSNorm { return p.gain(from.Gain, eps) }
+
+// gain returns the norm of a gain.
+func (p *packer) gain(of *nn.Param, eps float64) (to *nn.RMSNorm) {
+	values := p.read(of, false)
 	if p.err == nil {
-		var err error
-		to, err = p.g.newNorm(from.Gain, eps)
-		p.add(from.Gain.Value, err)
+		to, p.err = p.g.newNorm(of, eps)
+	}
+	if p.err == nil {
+		p.err = p.count.Add(int64(len(values)))
 	}
 	return to
 }

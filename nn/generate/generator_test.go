@@ -2,12 +2,15 @@ package generate_test
 
 import (
 	"context"
+	"errors"
 	"math"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/nn"
 	"github.com/octavo-fp8/octavo/nn/generate"
 	"github.com/octavo-fp8/octavo/progress"
@@ -56,11 +59,22 @@ func mixture(t *testing.T, change func(*nn.Config)) *nn.Llama {
 	return m
 }
 
+// rounded returns a model after rounding it to bfloat16.
+func rounded(m *nn.Llama) *nn.Llama {
+	for _, p := range m.Params() {
+		for i, x := range p.Value {
+			p.Value[i] = fp8.BFloat16FromFloat32(x).Float32()
+		}
+	}
+	return m
+}
+
 // models are those of all kinds.
 func models(t *testing.T) map[string]*nn.Llama {
 	t.Helper()
 	return map[string]*nn.Llama{
 		"llama":   model(t),
+		"BF16":    rounded(model(t)),
 		"mixture": mixture(t, func(*nn.Config) {}),
 		"direct": mixture(t, func(c *nn.Config) {
 			c.MLA.QueryRank, c.MLA.Value, c.Experts.Shared, c.Dense = 0, 12, 0, 0
@@ -129,8 +143,13 @@ func perToken(t *testing.T) map[string]generate.Options {
 		"fp8":              {FP8: operandsOf(t, "fp8"), BatchInvariant: true},
 		"fp8, BF16 cache":  {FP8: operandsOf(t, "fp8"), Cache: generate.CacheBF16},
 		"fp8, static":      static,
-		"mxfp8":            {FP8: operandsOf(t, "mxfp8"), BatchInvariant: true},
-		"nvfp4-te-row":     {FP8: operandsOf(t, "nvfp4-te-row"), BatchInvariant: true},
+		"fp8, FP8 head": {
+			FP8: operandsOf(t, "fp8"), Head: operandsOf(t, "fp8"), BatchInvariant: true,
+		},
+		"BF16 head":       {RoundHead: true},
+		"fp8, MXFP8 head": {FP8: operandsOf(t, "fp8"), Head: operandsOf(t, "mxfp8")},
+		"mxfp8":           {FP8: operandsOf(t, "mxfp8"), BatchInvariant: true},
+		"nvfp4-te-row":    {FP8: operandsOf(t, "nvfp4-te-row"), BatchInvariant: true},
 	}
 }
 
@@ -326,6 +345,7 @@ func TestRefuses(t *testing.T) {
 		"takes its scale from the amax of earlier steps": {FP8: operandsOf(t,
 			"te-delayed")},
 		"unknown profile": {FP8: &nn.Operands{A: scaling.Recipe{Profile: "none"}}},
+		"Options.Head: ":  {Head: &nn.Operands{A: scaling.Recipe{Profile: "none"}}},
 	} {
 		_, err := generate.New(t.Context(), m, o)
 		require.ErrorIs(t, err, generate.ErrOptions, text)
@@ -393,6 +413,12 @@ func TestBytes(t *testing.T) {
 		for _, p := range m.Params()[1:] {
 			weights += int64(len(p.Value))
 		}
+		if kind == "BF16" { // and whole panels: a head of 37 rows, keys and values of 16, MLPs of 40
+			norms := int64(5 * 32)
+			weights += 32 * ((64 - 37) + 2*2*((32-16)+(64-40)))
+			require.Equal(t, 2*weights+2*norms, generator(t, m, generate.Options{}).WeightBytes())
+			continue
+		}
 		require.Equal(t, 4*weights, generator(t, m, generate.Options{}).WeightBytes(), kind)
 		fp8 := generator(t, m, generate.Options{FP8: operandsOf(t, "fp8")}).WeightBytes()
 		require.Less(t, fp8, 3*weights+4*37*32, kind)
@@ -412,7 +438,7 @@ func TestCacheBytesOfMixtures(t *testing.T) {
 	}
 }
 
-// TestPackTells: every parameter of the blocks counts, and once.
+// TestPackTells: every parameter counts, and once.
 func TestPackTells(t *testing.T) {
 	for kind, m := range models(t) {
 		var done, total int64
@@ -420,10 +446,8 @@ func TestPackTells(t *testing.T) {
 			func(op string, n, of int64) { done, total = n, of },
 		)})
 		weights := int64(0)
-		for _, b := range m.Blocks() {
-			for _, p := range b.Params() {
-				weights += int64(len(p.Value))
-			}
+		for _, p := range m.Params() {
+			weights += int64(len(p.Value))
 		}
 		require.Equal(t, []int64{weights, weights}, []int64{done, total}, kind)
 	}
@@ -456,4 +480,45 @@ func TestBiasesAreTaken(t *testing.T) {
 	require.NoError(t, m.Shared().Scaling().Restore(state))
 	require.Equal(t, before, logits(g))
 	require.NotEqual(t, before, logits(generator(t, m, generate.Options{})))
+}
+
+// TestRead: a model that is read while it is packed is the one whose values are there, and what
+// is packed never has its memory.
+func TestRead(t *testing.T) {
+	tokens := [][]int32{tokensOf(rand.New(rand.NewPCG(8, 1)), 30, 37)}
+	logits := func(g *generate.Generator) []uint32 {
+		got, err := g.Logits(t.Context(), []*generate.Sequence{sequence(t, g)}, tokens)
+		require.NoError(t, err)
+		return bitsOf(got)
+	}
+	for kind, m := range models(t) {
+		for name, o := range perToken(t) {
+			want := logits(generator(t, m, o))
+			empty, err := nn.NewZeroLlama(m.Config())
+			require.NoError(t, err)
+			require.NoError(t, empty.Shared().Scaling().Restore(m.Shared().Scaling().State()))
+			read := map[string]int{}
+			o.Read = func(p *nn.Param, dst []float32) error {
+				read[p.Name]++
+				copy(dst, m.Param(p.Name).Value)
+				return nil
+			}
+			require.Equal(t, want, logits(generator(t, empty, o)), "%s: %s", kind, name)
+			for _, p := range empty.Params() {
+				require.Equal(t, 1, read[p.Name], p.Name)
+				if o.FP8 != nil && o.Head != nil && p.Decay && !strings.HasSuffix(p.Name, "mlp.gate.weight") {
+					require.Equal(t, make([]float32, len(p.Value)), p.Value, "%s: %s", name, p.Name)
+				}
+			}
+			failure := errors.New("a file is gone")
+			o.Read = func(p *nn.Param, dst []float32) error {
+				if p.Name == "model.norm.weight" {
+					return failure
+				}
+				return nil
+			}
+			_, err = generate.New(t.Context(), empty, o)
+			require.ErrorIs(t, err, failure)
+		}
+	}
 }

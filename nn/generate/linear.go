@@ -3,8 +3,10 @@ package generate
 import (
 	"context"
 
+	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/gemm"
 	"github.com/octavo-fp8/octavo/internal/canonical"
+	"github.com/octavo-fp8/octavo/internal/halves"
 	"github.com/octavo-fp8/octavo/nn"
 	"github.com/octavo-fp8/octavo/scaling"
 	"github.com/octavo-fp8/octavo/tensor"
@@ -13,34 +15,40 @@ import (
 // linear is y = x·Wᵀ of a weight that does not change.
 type linear struct {
 	out, in int
-	values  []float32    // W, [out, in], in FP32; nil if it is packed
-	packed  *gemm.Packed // W in FP8
-}
-
-// newLinear returns the layer of a weight, which is packed under the recipe unless that is
-// nil.
-func newLinear(ctx context.Context, w *nn.Param, r *nn.Operands, workers int) (linear, error) {
-	l := linear{out: w.Rows, in: w.Cols}
-	if r == nil {
-		l.values = w.Value
-		return l, nil
-	}
-	t := tensor.Tensor{Name: w.Name, Shape: []int{w.Rows, w.Cols}}
-	q := scaling.Quantizer{Recipe: r.B, Options: tensor.Options{Op: "pack", Workers: workers}}
-	if err := scaling.Quantize(ctx, &t, w.Value, q); err != nil {
-		return l, err
-	}
-	var err error
-	l.packed, err = gemm.Pack(&t)
-	return l, err
+	values  []float32         // W, [out, in], in FP32
+	halves  *canonical.Packed // or in bfloat16
+	packed  *gemm.Packed      // or in FP8
 }
 
 // bytes returns how many bytes of memory the weight takes, all of which a token reads.
 func (l *linear) bytes() int64 {
-	if l.packed != nil {
+	switch {
+	case l.packed != nil:
 		return l.packed.Bytes()
+	case l.halves != nil:
+		return l.halves.Bytes()
 	}
 	return 4 * int64(len(l.values))
+}
+
+// table is rows that are looked up by token, in one of three forms.
+type table struct {
+	cols   int
+	values []float32
+	halves []fp8.BFloat16
+	codes  tensor.Tensor
+}
+
+// row writes a row.
+func (t *table) row(dst []float32, i int) {
+	switch {
+	case t.values != nil:
+		copy(dst, t.values[i*t.cols:])
+	case t.halves != nil:
+		halves.Widen(dst, t.halves[i*t.cols:][:t.cols])
+	default:
+		tensor.DequantizeRows(dst, &t.codes, i)
+	}
 }
 
 // input is what linear layers multiply: rows in FP32, and their codes if there is a recipe.
@@ -51,14 +59,16 @@ type input struct {
 }
 
 // set takes rows of x, and quantizes them unless there is no recipe.
-func (in *input) set(ctx context.Context, x []float32, rows int, o *Options) error {
+func (in *input) set(
+	ctx context.Context, x []float32, rows int, r *nn.Operands, workers int,
+) error {
 	in.rows, in.values = rows, x
-	if o.FP8 == nil {
+	if r == nil {
 		return nil
 	}
 	in.codes.Name = "input"
 	in.codes.Shape = append(in.codes.Shape[:0], rows, len(x)/rows)
-	q := scaling.Quantizer{Recipe: o.FP8.A, Options: tensor.Options{Workers: o.Workers}}
+	q := scaling.Quantizer{Recipe: r.A, Options: tensor.Options{Workers: workers}}
 	return scaling.Quantize(ctx, &in.codes, x, q)
 }
 
@@ -67,7 +77,10 @@ func (l *linear) multiply(ctx context.Context, y []float32, in *input, workers i
 	if l.packed != nil {
 		return gemm.Multiply(ctx, y, &in.codes, l.packed, gemm.Options{Workers: workers})
 	}
-	a, b := canonical.Dense(in.values, l.in), canonical.Dense(l.values, l.in)
-	return canonical.MultiplyContext(ctx, canonical.Dense(y, l.out), a, b, in.rows, l.out, l.in,
-		workers)
+	a, c := canonical.Dense(in.values, l.in), canonical.Dense(y, l.out)
+	if l.halves != nil {
+		return canonical.MultiplyPacked(ctx, c, a, l.halves, in.rows, workers)
+	}
+	b := canonical.Dense(l.values, l.in)
+	return canonical.MultiplyContext(ctx, c, a, b, in.rows, l.out, l.in, workers)
 }

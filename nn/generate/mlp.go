@@ -5,7 +5,6 @@ import (
 	"context"
 	"strings"
 
-	"github.com/octavo-fp8/octavo/internal/parallel"
 	"github.com/octavo-fp8/octavo/nn"
 	"github.com/octavo-fp8/octavo/swiglu"
 )
@@ -31,10 +30,14 @@ func (f *mlp) of(ctx context.Context, g *Generator, y []float32, in *input) erro
 	if err != nil {
 		return err
 	}
-	parallel.For(len(up), elementGrain, workers, func(lo, hi int) {
-		swiglu.Forward(up[lo:hi], up[lo:hi], gate[lo:hi], swiglu.Scales{})
-	})
-	if err := m.inner.set(ctx, up, in.rows, &g.options); err != nil {
+	if m.act == nil {
+		m.act = func(lo, hi int) {
+			up := m.up[lo:hi]
+			swiglu.Forward(up, up, m.gate[lo:hi], swiglu.Scales{})
+		}
+	}
+	m.loop.For(len(up), elementGrain, workers, m.act)
+	if err := m.inner.set(ctx, up, in.rows, g.options.FP8, workers); err != nil {
 		return err
 	}
 	return f.down.multiply(ctx, y, &m.inner, workers)
@@ -53,15 +56,19 @@ func (p *packer) experts(from *nn.Experts) *experts {
 		return nil
 	}
 	gate := from.Router.Gate.Weight
+	values := p.read(gate, false)
+	if p.err != nil {
+		return nil
+	}
 	c := p.g.config.Experts.Router
 	c.BalanceLoss, c.Rounding = 0, nil // which are for training, and a recipe
 	o := nn.Options{Shared: &p.g.shared, Workers: p.g.options.Workers}
 	to := &experts{gate: linear{out: gate.Rows, in: gate.Cols, values: gate.Value}}
-	var err error
-	to.router, err = nn.NewRouter(strings.TrimSuffix(gate.Name, "gate.weight"), gate.Cols, c, o)
-	if p.add(gate.Value, err); err != nil {
+	to.router, p.err = nn.NewRouter(strings.TrimSuffix(gate.Name, "gate.weight"), gate.Cols, c, o)
+	if p.err != nil {
 		return nil
 	}
+	p.err = p.count.Add(int64(len(values)))
 	to.router.Gate.Weight = gate
 	for e := range from.Gate {
 		to.each = append(to.each,
@@ -124,7 +131,7 @@ func (x *experts) add(ctx context.Context, g *Generator, f *mlp, e int32, y []fl
 	}
 	rows := len(sorted) / dim
 	part := grow(&m.part, len(sorted))
-	if err := m.sortedInput.set(ctx, sorted, rows, &g.options); err != nil {
+	if err := m.sortedInput.set(ctx, sorted, rows, g.options.FP8, g.config.Workers); err != nil {
 		return err
 	}
 	if err := f.of(ctx, g, part, &m.sortedInput); err != nil {

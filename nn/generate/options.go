@@ -1,6 +1,7 @@
 package generate
 
 import (
+	"cmp"
 	"math"
 
 	"github.com/octavo-fp8/octavo/gemm"
@@ -39,9 +40,18 @@ func (f *CacheFormat) UnmarshalText(text []byte) error { return cacheFormats.Unm
 // in the model, and keeps keys and values in E4M3.
 type Options struct {
 	// FP8, unless nil, are the recipes of the inputs, A, and of the weights, B, of all linear
-	// layers but the head, which stays FP32. Weights are quantized once and packed; of a
+	// layers but the head. Weights are quantized once and packed; of a
 	// tensor with one scale for many rows the rows are those of one call.
 	FP8 *nn.Operands
+
+	// Head, unless nil, are the recipes of the head's inputs and weight; the embedding is kept as
+	// the weight is.
+	Head *nn.Operands
+
+	// RoundHead rounds the head's weight and the embedding to bfloat16, unless they have a
+	// recipe. Without either they are as they are in the model, in bfloat16 where that has all of
+	// their values, and the head's inputs are FP32.
+	RoundHead bool
 
 	Cache CacheFormat
 
@@ -53,6 +63,13 @@ type Options struct {
 	// BatchInvariant refuses recipes under which the bits of a request depend on how many
 	// tokens it is run with, its own or another's: [ErrBatch].
 	BatchInvariant bool
+
+	// Read, unless nil, writes the values of a parameter of the model, which are not there yet, to
+	// dst, such as [hf.Unread.Read]. What is packed then never is in memory as FP32, and the model
+	// has values of norms, of routers and of what is multiplied in FP32 alone.
+	//
+	// [hf.Unread.Read]: https://pkg.go.dev/github.com/octavo-fp8/octavo/nn/hf#Unread.Read
+	Read func(p *nn.Param, dst []float32) error
 
 	Workers int // goroutines; 0: GOMAXPROCS. Results do not depend on it.
 
@@ -94,27 +111,27 @@ func (o Options) check(layers, heads int) error {
 			}
 		}
 	}
-	if o.FP8 == nil {
-		return nil
-	}
-	return o.checkRecipes()
+	return cmp.Or(o.checkRecipes("FP8", o.FP8), o.checkRecipes("Head", o.Head))
 }
 
-func (o Options) checkRecipes() error {
-	for _, r := range []scaling.Recipe{o.FP8.A, o.FP8.B} {
+func (o Options) checkRecipes(name string, of *nn.Operands) error {
+	if of == nil {
+		return nil
+	}
+	for _, r := range []scaling.Recipe{of.A, of.B} {
 		if err := r.Check(); err != nil {
-			return optionError("Options.FP8: %w", err)
+			return optionError("Options.%s: %w", name, err)
 		}
 		if r.Profile.Delayed() {
-			return optionError("Options.FP8: recipe %s takes its scale from the amax of earlier "+
-				"steps, which a model does not hold: use %s", r.Profile, scaling.TECurrent)
+			return optionError("Options.%s: recipe %s takes its scale from the amax of earlier "+
+				"steps, which a model does not hold: use %s", name, r.Profile, scaling.TECurrent)
 		}
 	}
-	if err := gemm.CheckBlocks(o.FP8.A.Block, o.FP8.B.Block); err != nil {
-		return optionError("Options.FP8: %w", err)
+	if err := gemm.CheckBlocks(of.A.Block, of.B.Block); err != nil {
+		return optionError("Options.%s: %w", name, err)
 	}
 	if o.BatchInvariant {
-		return CheckBatchInvariant(o.FP8.A)
+		return CheckBatchInvariant(of.A)
 	}
 	return nil
 }

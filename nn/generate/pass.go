@@ -9,8 +9,8 @@ import (
 	"github.com/octavo-fp8/octavo/nn"
 )
 
-// memory is what a pass works in, reused from call to call.
-type memory struct {
+// work is what a pass works in, reused from call to call.
+type work struct {
 	stream, normed, branch []float32 // [rows, dim]
 	query, key, value      []float32 // [rows, heads·their dimension]
 	mixed                  []float32 // [rows, heads·valueDim]
@@ -18,6 +18,12 @@ type memory struct {
 	queries                []fp8.BFloat16 // [heads, rows, keyDim]
 	seen                   []float32      // [heads, rows, valueDim]
 	last, logits           []float32
+
+	loop     parallel.Loop
+	add, act func(lo, hi int) // closures of addToStream and of SwiGLU, made once
+
+	extension extension
+	parts     [][]int32 // of a step
 
 	input, inner input // of layers: of the normalized stream, and within a part of a block
 
@@ -63,11 +69,16 @@ func (g *Generator) Prefill(
 func (g *Generator) Step(
 	ctx context.Context, sequences []*Sequence, tokens []int32,
 ) ([]float32, error) {
-	parts := make([][]int32, len(tokens))
+	if err := g.guard.Enter(generatorName); err != nil {
+		return nil, err
+	}
+	defer g.guard.Leave()
+	parts := grow(&g.memory.parts, len(tokens))
+	defer clear(parts)
 	for i := range tokens {
 		parts[i] = tokens[i : i+1]
 	}
-	return g.extendAlone(ctx, sequences, parts, false)
+	return g.extend(ctx, sequences, parts, false)
 }
 
 // Logits is [Prefill], but returns the logits of what follows each token: [tokens, vocab],
@@ -99,7 +110,9 @@ func (g *Generator) extend(
 	if err != nil {
 		return nil, err
 	}
-	e := &extension{sequences, tokens, rows}
+	e := &g.memory.extension
+	*e = extension{sequences, tokens, rows}
+	defer func() { *e = extension{} }()
 	err = g.shared.Scaling().Inference(func() error { return g.pass(ctx, e) })
 	if err == nil {
 		logits, err = g.finish(ctx, tokens, rows, all)
@@ -150,10 +163,11 @@ func (g *Generator) check(sequences []*Sequence, tokens [][]int32) (rows int, er
 // pass makes the residual stream after the last block.
 func (g *Generator) pass(ctx context.Context, e *extension) error {
 	dim := g.config.Dim
-	stream := grow(&g.memory.stream, e.rows*dim)[:0]
+	stream := grow(&g.memory.stream, e.rows*dim)
 	for _, part := range e.tokens {
 		for _, t := range part {
-			stream = append(stream, g.table.Value[int(t)*dim:(int(t)+1)*dim]...)
+			g.table.row(stream[:dim], int(t))
+			stream = stream[dim:]
 		}
 	}
 	for layer := range g.blocks {
@@ -191,14 +205,14 @@ func (g *Generator) attention(ctx context.Context, layer int, e *extension) erro
 		}
 		lo = hi
 	}
-	if err := m.inner.set(ctx, mixed, e.rows, &g.options); err != nil {
+	if err := m.inner.set(ctx, mixed, e.rows, g.options.FP8, c.Workers); err != nil {
 		return err
 	}
 	branch := grow(&m.branch, len(m.stream))
 	if err := b.mixed.multiply(ctx, branch, &m.inner, c.Workers); err != nil {
 		return err
 	}
-	g.addToStream(branch)
+	g.addToStream()
 	return nil
 }
 
@@ -212,7 +226,7 @@ func (g *Generator) feedForward(ctx context.Context, b *block, rows int) error {
 	if err := b.feedForward.forward(ctx, g, branch); err != nil {
 		return err
 	}
-	g.addToStream(branch)
+	g.addToStream()
 	return nil
 }
 
@@ -225,16 +239,20 @@ func (g *Generator) normalize(ctx context.Context, norm *nn.RMSNorm, rows int) e
 	if err := norm.Forward(ctx, grow(&m.normed, len(m.stream)), m.stream); err != nil {
 		return err
 	}
-	return m.input.set(ctx, m.normed, rows, &g.options)
+	return m.input.set(ctx, m.normed, rows, g.options.FP8, g.config.Workers)
 }
 
-// addToStream adds what a part of a block has made.
-func (g *Generator) addToStream(branch []float32) {
-	parallel.For(len(branch), elementGrain, g.config.Workers, func(lo, hi int) {
-		for i, x := range branch[lo:hi] {
-			g.memory.stream[lo+i] += x
+// addToStream adds the branch, which a part of a block has made.
+func (g *Generator) addToStream() {
+	m := &g.memory
+	if m.add == nil {
+		m.add = func(lo, hi int) {
+			for i, x := range m.branch[lo:hi] {
+				m.stream[lo+i] += x
+			}
 		}
-	})
+	}
+	m.loop.For(len(m.branch), elementGrain, g.config.Workers, m.add)
 }
 
 // finish returns the logits of all rows of the stream, or of the last one of each sequence.
@@ -256,7 +274,9 @@ func (g *Generator) finish(
 	if err := g.norm.Forward(ctx, normed, x); err != nil {
 		return nil, err
 	}
-	in := input{rows: rows, values: normed}
+	if err := m.input.set(ctx, normed, rows, g.options.Head, g.config.Workers); err != nil {
+		return nil, err
+	}
 	logits := grow(&m.logits, rows*g.config.Vocab)
-	return logits, g.head.multiply(ctx, logits, &in, g.config.Workers)
+	return logits, g.head.multiply(ctx, logits, &m.input, g.config.Workers)
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"sync"
 
 	"github.com/octavo-fp8/octavo/internal/elementary"
 	"github.com/octavo-fp8/octavo/internal/random"
@@ -48,7 +49,9 @@ func (s Sampling) Choose(logits []float32, position int) (int32, error) {
 	if err != nil || s.Temperature == 0 {
 		return int32(best), err
 	}
-	c := s.candidates(logits, logits[best])
+	list := candidates.Get().(*[]candidate)
+	defer candidates.Put(list)
+	c := s.candidates(list, logits, logits[best])
 	total := 0.0
 	for _, t := range c {
 		total += float64(t.weight)
@@ -97,9 +100,13 @@ type candidate struct {
 	weight float32
 }
 
-// candidates returns what may be chosen, the most likely first where that matters.
-func (s Sampling) candidates(logits []float32, most float32) []candidate {
-	list := make([]candidate, 0, len(logits))
+// candidates are lists that calls of Choose work with, reused.
+var candidates = sync.Pool{New: func() any { return new([]candidate) }}
+
+// candidates returns what may be chosen, the most likely first where that matters. It is in the
+// memory of a list.
+func (s Sampling) candidates(memory *[]candidate, logits []float32, most float32) []candidate {
+	list := grow(memory, len(logits))[:0]
 	for i, x := range logits {
 		z := (float64(x) - float64(most)) / s.Temperature
 		if w := elementary.Exp(float32(z)); w > 0 {

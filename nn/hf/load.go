@@ -55,6 +55,49 @@ const DefaultContext = 4096
 //
 // The error is [ErrConfig], [ErrTensor] or one of package checkpoint, nn or of the context.
 func Load(ctx context.Context, c *checkpoint.Checkpoint, o Options) (*nn.Llama, error) {
+	l, err := open(ctx, c, o, 4)
+	if err != nil {
+		return nil, err
+	}
+	if err := l.read(l.Model.Params(), nil); err != nil {
+		return nil, err
+	}
+	return l.Model, nil
+}
+
+// Unread is a model whose values are still in the checkpoint: all of its matrices are zero, and
+// take no memory where the system gives it out when it is first written to, as Linux does.
+type Unread struct {
+	Model *nn.Llama
+
+	c       *checkpoint.Checkpoint
+	d       described
+	weights map[*nn.Param]*checkpoint.Weight
+	workers int
+	meter   *meter.Meter
+}
+
+// Open is [Load] without the values of parameters, which [Unread.Read] reads one by one: for
+// those who keep them in another form, such as a [generate.Generator]. The checkpoint must stay
+// open.
+//
+// [generate.Generator]: https://pkg.go.dev/github.com/octavo-fp8/octavo/nn/generate#Generator
+func Open(ctx context.Context, c *checkpoint.Checkpoint, o Options) (*Unread, error) {
+	return open(ctx, c, o, 1)
+}
+
+// Read writes the values of a parameter of the model, [Rows, Cols], to dst. It is for one
+// goroutine at a time. The error is that of [Load].
+func (l *Unread) Read(p *nn.Param, dst []float32) error {
+	if w := l.weights[p]; w == nil || len(dst) != p.Rows*p.Cols {
+		return tensorError("%d values of %s, %d by %d, of the model in %s: this is another model, "+
+			"or a wrong length", len(dst), p.Name, p.Rows, p.Cols, l.c.Dir())
+	}
+	return l.read([]*nn.Param{p}, dst)
+}
+
+// open is Open of a model that takes so many bytes for a weight.
+func open(ctx context.Context, c *checkpoint.Checkpoint, o Options, each int64) (*Unread, error) {
 	d, err := describe(c)
 	if err != nil {
 		return nil, err
@@ -71,18 +114,23 @@ func Load(ctx context.Context, c *checkpoint.Checkpoint, o Options) (*nn.Llama, 
 	for s := range cfg.Shapes() {
 		values += int64(s.Rows) * int64(s.Cols)
 	}
-	if err := memory.Check(values, 4, "the model as FP32", "take a smaller model"); err != nil {
+	what := map[int64]string{1: "a byte of each weight", 4: "the model as FP32"}[each]
+	if err := memory.Check(values, each, what, "take a smaller model"); err != nil {
 		return nil, fmt.Errorf("hf: %s: %w", d.file, err)
 	}
 	m, err := nn.NewZeroLlama(cfg)
 	if err != nil {
 		return nil, err
 	}
-	l := loader{c: c, d: d, workers: cfg.Workers}
-	if err := l.fill(ctx, m, found, o.Progress); err != nil {
+	l := &Unread{Model: m, c: c, d: d, workers: cfg.Workers, weights: map[*nn.Param]*checkpoint.Weight{}}
+	for i, p := range m.Params() {
+		l.weights[p] = found.weights[i]
+	}
+	l.meter = meter.New(ctx, o.Progress, "load", values)
+	if err := l.meter.Err(); err != nil {
 		return nil, err
 	}
-	return m, nil
+	return l, l.setBiases(found.biases)
 }
 
 // choose returns the configuration of the model that options ask for.
@@ -221,50 +269,13 @@ func ignored(name string) bool {
 	}, func(end string) bool { return strings.HasSuffix(name, end) })
 }
 
-// loader reads values of weights.
-type loader struct {
-	c       *checkpoint.Checkpoint
-	d       described
-	workers int
-	meter   *meter.Meter
-}
-
-func (l *loader) fill(
-	ctx context.Context, m *nn.Llama, found tensors, p progress.Reporter,
-) error {
-	total := int64(0)
-	for _, w := range found.weights {
-		total += w.Len()
-	}
-	l.meter = meter.New(ctx, p, "load", total)
-	if err := l.meter.Err(); err != nil {
-		return err
-	}
-	params := m.Params()
-	if err := l.read(params, found.weights); err != nil {
-		return err
-	}
-	if !l.d.interleaved {
-		for _, param := range params {
-			rotationOf(l.d.Config, param.Name).interleave(param.Value, param.Cols)
-		}
-	}
-	if err := l.setBiases(m, found.biases); err != nil {
-		return err
-	}
-	if head := l.c.Weight(headName); l.d.TieHead && head != nil {
-		return l.compareHead(head, params[0])
-	}
-	return nil
-}
-
-// setBiases gives the routers of a model their biases.
-func (l *loader) setBiases(m *nn.Llama, biases []*checkpoint.Weight) error {
+// setBiases gives the routers of the model their biases.
+func (l *Unread) setBiases(biases []*checkpoint.Weight) error {
 	if len(biases) == 0 {
 		return nil
 	}
 	var r checkpoint.Reader
-	state := m.Shared().Scaling().State()
+	state := l.Model.Shared().Scaling().State()
 	for _, w := range biases {
 		router := strings.TrimSuffix(w.Name, "."+biasName)
 		values := state.Routers[router].Bias
@@ -277,7 +288,7 @@ func (l *loader) setBiases(m *nn.Llama, biases []*checkpoint.Weight) error {
 			}
 		}
 	}
-	return m.Shared().Scaling().Restore(state)
+	return l.Model.Shared().Scaling().Restore(state)
 }
 
 // strip is some rows of a weight.
@@ -304,23 +315,42 @@ func strips(all []strip, w *checkpoint.Weight, dst []float32) []strip {
 	return all
 }
 
-// read reads the values of all weights, in strips, several at once.
-func (l *loader) read(params []*nn.Param, weights []*checkpoint.Weight) error {
+// read reads the values of parameters, in strips, several at once: to dst, that of a single
+// one, or, if it is nil, to those of the model.
+func (l *Unread) read(params []*nn.Param, dst []float32) error {
 	var all []strip
-	for i, w := range weights {
-		all = strips(all, w, params[i].Value)
+	values := func(p *nn.Param) []float32 {
+		if dst != nil {
+			return dst
+		}
+		return p.Value
 	}
-	return l.each(all, func(r *checkpoint.Reader, s strip) error {
+	for _, p := range params {
+		all = strips(all, l.weights[p], values(p))
+	}
+	err := l.each(all, func(r *checkpoint.Reader, s strip) error {
 		if err := checkpoint.ReadValues(r, s.w, 0, s.lo, s.dst); err != nil {
 			return err
 		}
 		return l.meter.Add(int64(len(s.dst)))
 	})
+	for _, p := range params {
+		if err != nil {
+			return err
+		}
+		if !l.d.interleaved {
+			rotationOf(l.d.Config, p.Name).interleave(values(p), p.Cols)
+		}
+		if head := l.c.Weight(headName); l.d.TieHead && head != nil && p == l.Model.Params()[0] {
+			err = l.compareHead(head, p, values(p))
+		}
+	}
+	return err
 }
 
 // each calls f for every strip. The error is that of the first strip that has one of those
 // that were begun.
-func (l *loader) each(all []strip, f func(*checkpoint.Reader, strip) error) error {
+func (l *Unread) each(all []strip, f func(*checkpoint.Reader, strip) error) error {
 	var next atomic.Int64
 	var wait sync.WaitGroup
 	failures := make([]error, len(all))
@@ -348,14 +378,14 @@ func (l *loader) each(all []strip, f func(*checkpoint.Reader, strip) error) erro
 }
 
 // compareHead returns an error unless a head that is tied has the values of the embedding.
-func (l *loader) compareHead(head *checkpoint.Weight, embedding *nn.Param) error {
+func (l *Unread) compareHead(head *checkpoint.Weight, embedding *nn.Param, of []float32) error {
 	if want := []int{embedding.Rows, embedding.Cols}; !slices.Equal(head.Shape, want) {
 		return tensorError("%s: %s is %v: it is tied to %s, %v",
 			fileOf(l.c, head), headName, head.Shape, embedding.Name, want)
 	}
 	var r checkpoint.Reader
 	var values []float32
-	for _, s := range strips(nil, head, embedding.Value) {
+	for _, s := range strips(nil, head, of) {
 		values = append(values[:0], s.dst...)
 		if err := checkpoint.ReadValues(&r, head, 0, s.lo, values); err != nil {
 			return err

@@ -393,6 +393,27 @@ func TestLoadStops(t *testing.T) {
 	require.Less(t, done, int64(100_000))
 }
 
+// TestOpen: parameters that are read one by one are those that are loaded together.
+func TestOpen(t *testing.T) {
+	path := testutil.Shared(t, "data", "stories260K.safetensors")
+	want := load(t, path)
+	var done, total int64
+	u, err := hf.Open(t.Context(), open(t, path), hf.Options{Context: 256, Progress: progress.Func(
+		func(_ string, n, of int64) { done, total = n, of },
+	)})
+	require.NoError(t, err)
+	require.Equal(t, want.Config(), u.Model.Config())
+	for i, p := range u.Model.Params() {
+		got := make([]float32, len(p.Value))
+		require.NoError(t, u.Read(p, got))
+		require.Equal(t, bits(want.Params()[i].Value), bits(got), p.Name)
+		require.ErrorIs(t, u.Read(p, got[1:]), hf.ErrTensor)
+	}
+	require.Positive(t, total)
+	require.Equal(t, total, done)
+	require.ErrorIs(t, u.Read(want.Params()[0], want.Params()[0].Value), hf.ErrTensor)
+}
+
 func TestConfigure(t *testing.T) {
 	c := open(t, testutil.Shared(t, "data", "stories260K.safetensors"))
 	fp8 := nn.DefaultFP8()

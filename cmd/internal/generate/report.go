@@ -15,6 +15,7 @@ import (
 type Report struct {
 	Model  string `json:"model"`
 	Recipe string `json:"recipe"` // of the weights and of what they are multiplied with
+	Head   string `json:"head"`   // that of the head and of the embedding
 	Cache  string `json:"cache"`
 
 	Requests []Request `json:"requests"`

@@ -1,4 +1,4 @@
-package main
+package bench
 
 import (
 	"path/filepath"
@@ -7,12 +7,12 @@ import (
 	"github.com/octavo-fp8/octavo/checkpoint"
 )
 
-// TestWrite writes a small model of the kind, which is then sound and large enough.
-func TestWrite(t *testing.T) {
-	z := sizes{hidden: 64, intermediate: 96, heads: 4, keys: 2, vocabulary: 100, experts: 2, shard: 1 << 16}
+// TestWriteModel writes a small model of the kind, which is then sound and large enough.
+func TestWriteModel(t *testing.T) {
+	z := Model{Hidden: 64, Intermediate: 96, Heads: 4, Keys: 2, Vocabulary: 100, Experts: 2, shard: 1 << 16}
 	dir := filepath.Join(t.TempDir(), "model")
 	const size = 500_000
-	if err := z.write(dir, size); err != nil {
+	if err := z.Write(dir, size); err != nil {
 		t.Fatal(err)
 	}
 	c, err := checkpoint.Open(dir)
