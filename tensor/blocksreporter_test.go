@@ -103,26 +103,26 @@ func TestBlocksReporterDetail(t *testing.T) {
 	require.Equal(t, quantize(new(recorder)), quantize(new(blocksRecorder)))
 }
 
-// TestScaleRowThatSetsNothing leaves the zero Scale, whatever was quantized before.
+// TestScaleRowThatSetsNothing has scales of 0, whatever was quantized before.
 func TestScaleRowThatSetsNothing(t *testing.T) {
-	src := []float32{1, 2, 3, 4}
-	for _, scale := range []fp8.Scale{{Stored: 0.5, Multiplier: 2}, {}} {
+	for _, set := range []float32{0.5, 0} {
 		x := &tensor.Tensor{Name: "x", Format: fp8.E4M3, Shape: []int{2, 2}, Block: tensor.Block{Rows: 1, Cols: 1}}
-		require.NoError(t, tensor.Quantize(t.Context(), x, src, tensor.Quantizer{
-			Scale: func(int, float32, bool) fp8.Scale { return scale },
-			ScaleRow: func(_ int, scales []fp8.Scale, _ []float32) {
-				for i := range scales {
-					if scale != (fp8.Scale{}) {
-						scales[i] = scale
+		require.NoError(t, tensor.Quantize(t.Context(), x, []float32{1, 2, -3, 4}, tensor.Quantizer{
+			Scale: func(int, float32, bool) fp8.Scale { panic("asked of a row") },
+			ScaleRow: func(first int, stored, factors, amax []float32) (divide bool) {
+				require.Equal(t, []float32{1, 2, 3, 4}, amax)
+				for i := range stored {
+					if set != 0 {
+						stored[i], factors[i] = set, 2
 					}
 				}
+				return false
 			},
 			Options: tensor.Options{Workers: 1},
 		}))
-		want := float32(1)
-		if scale != (fp8.Scale{}) {
-			want = 0.5
+		require.Equal(t, []float32{set, set, set, set}, x.Scales)
+		for i, v := range []float32{1, 2, -3, 4} {
+			require.Equal(t, v*4*set, fp8.E4M3.Float32(x.Codes[i]))
 		}
-		require.Equal(t, []float32{want, want, want, want}, x.Scales)
 	}
 }

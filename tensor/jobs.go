@@ -89,7 +89,7 @@ func worthwhile() int {
 // Work does parts of j until none is left.
 func (j *job[T]) Work(queue *parallel.Queue) {
 	s := scratchPool.Get().(*scratch)
-	defer scratchPool.Put(s)
+	defer s.put()
 	total := j.q.Stats
 	if !j.alone && total != nil {
 		s.stats = fp8.Stats{}
@@ -155,6 +155,12 @@ type scratch struct {
 	stripScratch
 	stats fp8.Stats
 	pace  pace
+}
+
+// put returns s to the pool, without what belongs to the caller.
+func (s *scratch) put() {
+	s.row.Set(s.scales[:0], 1)
+	scratchPool.Put(s)
 }
 
 var scratchPool = sync.Pool{New: func() any { return new(scratch) }}

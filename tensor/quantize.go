@@ -18,10 +18,11 @@ import (
 // NaN left out; nan says whether there was a NaN.
 type ScaleFunc func(block int, amax float32, nan bool) fp8.Scale
 
-// ScaleRowFunc sets scales[i] to what a [ScaleFunc] returns for block first+i of the
-// given amax, without NaN, for all i. Scales and amax are of one length. A scale that is
-// not set is the zero Scale.
-type ScaleRowFunc func(first int, scales []fp8.Scale, amax []float32)
+// ScaleRowFunc sets the scales of blocks side by side, none of which holds a NaN, to those
+// that a [ScaleFunc] returns: that of block first+i, of amax[i], has the dequantization
+// scale stored[i] and multiplies by factors[i] or, if divide, divides by it. All three are of one length. What is
+// not set is 0.
+type ScaleRowFunc func(first int, stored, factors, amax []float32) (divide bool)
 
 // Options are what Quantize of this package and of package scaling have in common.
 // The zero value is silent and uses all processors.

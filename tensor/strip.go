@@ -1,8 +1,6 @@
 package tensor
 
 import (
-	"slices"
-
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/internal/convert"
 )
@@ -18,10 +16,11 @@ const (
 
 // stripScratch is what a goroutine needs to encode strips.
 type stripScratch struct {
-	amax   [stripBlocks]float32
-	scales [stripBlocks]fp8.Scale
-	row    fp8.BlockScales
-	heard  [heardBlocks]fp8.Stats
+	amax    [stripBlocks]float32
+	factors [stripBlocks]float32
+	scales  [stripBlocks]fp8.Scale
+	row     fp8.BlockScales
+	heard   [heardBlocks]fp8.Stats
 }
 
 // strip is where in src and codes a strip lies, and how it is cut.
@@ -72,22 +71,16 @@ func stripWidth(rows, block int) int {
 
 // strip encodes a strip and writes its stored scales.
 func (j *job[T]) strip(s *scratch, e *fp8.Encoder, at strip, total *fp8.Stats) error {
-	n := ceilDiv(at.cols, at.block)
-	amax, scales := s.amax[:n], s.scales[:n]
+	amax := s.amax[:ceilDiv(at.cols, at.block)]
 	clear(amax)
 	err := at.pieces(&s.pace, func(lo, hi int) { fp8.AmaxBlocks(amax, j.src[lo:hi], at.block) })
 	if err != nil {
 		return err
 	}
-	j.scale(scales, amax, at)
-	stored := j.t.Scales[at.index:][:n]
-	for k := range stored {
-		stored[k] = storedScale(scales[k])
-	}
+	j.scale(s, amax, at)
 	if j.blocks != nil {
 		return j.hear(s, e, at, total)
 	}
-	s.row.Set(scales, at.block)
 	return at.pieces(&s.pace, func(lo, hi int) {
 		fp8.EncodeBlocks(e, j.t.Codes[lo:hi], j.src[lo:hi], &s.row, uint64(lo), total)
 	})
@@ -105,7 +98,7 @@ func (j *job[T]) hear(s *scratch, e *fp8.Encoder, at strip, total *fp8.Stats) er
 			block := at
 			block.first, block.cols = at.first+k*at.block, min(at.block, at.cols-k*at.block)
 			err := block.pieces(&s.pace, func(lo, hi int) {
-				fp8.EncodeBlock(e, j.t.Codes[lo:hi], j.src[lo:hi], s.scales[k], uint64(lo), &heard[i])
+				fp8.EncodeBlock(e, j.t.Codes[lo:hi], j.src[lo:hi], s.row.Scale(k), uint64(lo), &heard[i])
 			})
 			if err != nil {
 				return err
@@ -118,21 +111,33 @@ func (j *job[T]) hear(s *scratch, e *fp8.Encoder, at strip, total *fp8.Stats) er
 	return nil
 }
 
-// scale sets the scales of a strip's blocks.
-func (j *job[T]) scale(scales []fp8.Scale, amax []float32, at strip) {
-	isNaN := func(a float32) bool { return a != a }
-	if j.q.ScaleRow != nil && !slices.ContainsFunc(amax, isNaN) {
-		clear(scales) // of what another tensor left
-		j.q.ScaleRow(at.index, scales, amax)
+// scale sets the scales of a strip's blocks, in s.row and as far as they are stored.
+func (j *job[T]) scale(s *scratch, amax []float32, at strip) {
+	stored := j.t.Scales[at.index:][:len(amax)]
+	if j.q.ScaleRow != nil && !anyNaN(amax) {
+		factors := s.factors[:len(amax)]
+		clear(stored) // of what another tensor left
+		clear(factors)
+		divide := j.q.ScaleRow(at.index, stored, factors, amax)
+		s.row.SetFactors(stored, factors, divide, at.block)
 		return
 	}
+	scales := s.scales[:len(amax)]
 	for k, a := range amax {
-		nan := isNaN(a)
+		nan := a != a
 		if nan {
 			a = amaxWithoutNaN(j.src, at, k)
 		}
 		scales[k] = j.q.Scale(at.index+k, a, nan)
+		stored[k] = storedScale(scales[k])
 	}
+	s.row.Set(scales, at.block)
+}
+
+// anyNaN reports whether one of amax is NaN.
+func anyNaN(amax []float32) bool {
+	_, nan := fp8.Amax(amax)
+	return nan
 }
 
 // pieces calls f for the elements of each row of a strip: all at a time or, where
