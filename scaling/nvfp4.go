@@ -4,6 +4,8 @@ import (
 	"math"
 
 	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/internal/convert"
+	"github.com/octavo-fp8/octavo/internal/cpu"
 )
 
 // level is what the blocks under one outer scale have in common.
@@ -16,78 +18,113 @@ type level struct {
 // outerArithmetic is how the amax of all values under an outer scale becomes a level.
 type outerArithmetic func(amax float32) level
 
-// underLevel is how the amax of a block becomes a scale under an outer one: it is divided by
-// a number, multiplied or divided by what the level says, multiplied by another number, and
+// underLevel is how amaxes of blocks become scales under an outer one: they are divided by a
+// number, multiplied or divided by what the level says, multiplied by another number, and
 // rounded to UE4M3, from which the rest follows. Each is one rounding.
 type underLevel struct {
 	divisor float32                             // 0 leaves amax as it is
 	factor  func(l level) fp8.Scale             // of which Stored does not matter
 	expand  float32                             // 0 leaves the product as it is
 	policy  fp8.Policy                          // of rounding to UE4M3
-	zero    func(amax float32, l level) float32 // unless nil, what a code of 0 stands for
-	of      func(stored float32, l level) fp8.Scale
-	divide  bool // of makes scales that divide
+	zero    func(amax float32, l level) float32 // unless nil, what is stored in place of 0
+
+	// of sets factors from what is stored, which it may change.
+	of     func(stored, factors []float32, l level)
+	divide bool // factors are divided by
 }
 
 // scale is arithmetic.
 func (u *underLevel) scale(amax float32, l limits) fp8.Scale {
-	var quotient [1]float32
-	var code [1]byte
-	e := fp8.NewEncoder(fp8.E4M3, u.policy)
-	u.codes(&e, code[:], quotient[:], []float32{amax}, l.level)
-	return u.ofCode(code[0], amax, l.level)
+	var stored, factor [1]float32
+	u.row(stored[:], factor[:], []float32{amax}, l)
+	return fp8.FactorScale(stored[0], factor[0], u.divide)
 }
 
-// row is rowArithmetic. Each code's scale is computed once.
+// row is rowArithmetic.
 func (u *underLevel) row(stored, factors, amax []float32, l limits) {
 	const piece = 256
-	var quotients [piece]float32
+	if len(amax) > piece {
+		u.longRow(stored, factors, amax, l.level)
+		return
+	}
 	var codes [piece]byte
-	var known [128]uint64 // 0: not yet
+	e := fp8.NewEncoder(fp8.E4M3, u.policy)
+	u.codes(&e, codes[:len(amax)], amax, l.level)
+	fp8.Decode(stored, codes[:len(amax)], fp8.E4M3)
+	u.of(stored, factors, l.level)
+	u.setZeros(stored, factors, amax, codes[:len(amax)], l.level)
+}
+
+// longRow is row of so many blocks that what follows from codes is computed once for each code.
+func (u *underLevel) longRow(stored, factors, amax []float32, l level) {
+	const piece = 256
+	var codes [piece]byte
+	var known [2][128]float32
+	known[0] = ue4m3
+	u.of(known[0][:], known[1][:], l)
 	e := fp8.NewEncoder(fp8.E4M3, u.policy)
 	for len(amax) > 0 {
 		n := min(piece, len(amax))
-		u.codes(&e, codes[:n], quotients[:n], amax[:n], l.level)
+		u.codes(&e, codes[:n], amax[:n], l)
+		to, by := stored[:n], factors[:n]
 		for i, code := range codes[:n] {
-			both := known[code&0x7F]
-			if both == 0 {
-				both = bothBits(u.ofCode(code, amax[i], l.level), u.divide)
-				if code > 0 || u.zero == nil {
-					known[code&0x7F] = both
-				}
-			}
-			stored[i], factors[i] = math.Float32frombits(uint32(both)), math.Float32frombits(uint32(both>>32))
+			to[i], by[i] = known[0][code&0x7F], known[1][code&0x7F]
 		}
+		u.setZeros(to, by, amax, codes[:n], l)
 		stored, factors, amax = stored[n:], factors[n:], amax[n:]
 	}
 }
 
-// codes writes the UE4M3 of amaxes, which have no sign, to dst. Quotients are lost.
-func (u *underLevel) codes(e *fp8.Encoder, dst []byte, quotients, amax []float32, l level) {
-	by, m := u.factor(l), float32(1)
-	if u.expand != 0 {
-		by, m = fp8.FactorScale(1, u.expand, false), by.Multiplier
+// ue4m3 are its values, by code.
+var ue4m3 = func() (values [128]float32) {
+	for code := range values {
+		values[code] = fp8.UE4M3(code).Float32()
 	}
-	switch {
-	case u.divisor != 0 && u.expand != 0:
-		for i, a := range amax {
-			quotients[i] = float32(a/u.divisor) * m
-		}
-		amax = quotients
-	case u.divisor != 0:
-		for i, a := range amax {
-			quotients[i] = a / u.divisor
-		}
-		amax = quotients
+	return values
+}()
+
+func (u *underLevel) setZeros(stored, factors, amax []float32, codes []byte, l level) {
+	if u.zero == nil {
+		return
 	}
-	fp8.EncodeBlock(e, dst, amax, by, 0, nil)
+	for i, code := range codes {
+		if code == 0 {
+			stored[i] = u.zero(amax[i], l)
+			u.of(stored[i:i+1], factors[i:i+1], l)
+		}
+	}
 }
 
-func (u *underLevel) ofCode(code byte, amax float32, l level) fp8.Scale {
-	if code == 0 && u.zero != nil {
-		return u.of(u.zero(amax, l), l)
+// codes writes the UE4M3 of at most 256 amaxes, which have no sign, to dst.
+func (u *underLevel) codes(e *fp8.Encoder, dst []byte, amax []float32, l level) {
+	by := u.factor(l)
+	if u.divisor == 0 {
+		fp8.EncodeBlock(e, dst, amax, by, 0, nil)
+		return
 	}
-	return u.of(fp8.UE4M3(code).Float32(), l)
+	var buffer [256]float32
+	quotients := buffer[:copy(buffer[:], amax)]
+	scaleAll(quotients, u.divisor, 1)
+	if u.expand != 0 {
+		scaleAll(quotients, by.Multiplier, 0)
+		by = multipliedBy(u.expand)
+	}
+	fp8.EncodeBlock(e, dst, quotients, by, 0, nil)
+}
+
+// scaleAll multiplies x by a number or, if divide is 1, divides it by that.
+func scaleAll(x []float32, by float32, divide uint32) {
+	n := len(x) / convert.Step * convert.Step
+	if n > 0 && convert.ScaleBlocks(cpu.Current(), &x[0], 1, n, &by, divide) {
+		x = x[n:]
+	}
+	for i := range x {
+		if divide != 0 {
+			x[i] /= by
+		} else {
+			x[i] *= by
+		}
+	}
 }
 
 // How scales are rounded to UE4M3: to the largest where they are larger, or to NaN.
@@ -125,17 +162,20 @@ func teOuter(amax float32) level {
 
 var nvfp4TE = underLevel{factor: encoding, policy: saturating, of: teScale}
 
-// teScale is the scale of a block that stores a number.
-func teScale(stored float32, l level) fp8.Scale {
-	return fp8.Scale{Stored: stored, Multiplier: min(1/float32(stored*l.stored), math.MaxFloat32)}
+func teScale(stored, factors []float32, l level) {
+	for i, s := range stored {
+		factors[i] = min(1/float32(s*l.stored), math.MaxFloat32)
+	}
 }
 
 // nvfp4TorchAO is _nvfp4_quantize of torchao's nvfp4_tensor.py.
 var nvfp4TorchAO = underLevel{
 	factor: func(level) fp8.Scale { return dividedBy(maxE2M1) }, policy: saturating,
-	of: func(s float32, _ level) fp8.Scale {
-		s = atLeast(s, torchAOLeast)
-		return fp8.Scale{Stored: s, Multiplier: 1 / s}
+	of: func(stored, factors []float32, _ level) {
+		for i, s := range stored {
+			stored[i] = atLeast(s, torchAOLeast)
+			factors[i] = 1 / stored[i]
+		}
 	},
 }
 
@@ -150,9 +190,11 @@ func torchAOOuter(amax float32) level {
 
 var nvfp4TorchAOGlobal = underLevel{
 	divisor: maxE2M1, factor: func(l level) fp8.Scale { return dividedBy(l.stored) }, policy: saturating,
-	of: func(s float32, l level) fp8.Scale {
-		s = atLeast(s, torchAOLeast)
-		return fp8.FactorScale(s, l.encode/s, false)
+	of: func(stored, factors []float32, l level) {
+		for i, s := range stored {
+			stored[i] = atLeast(s, torchAOLeast)
+			factors[i] = l.encode / stored[i]
+		}
 	},
 }
 
@@ -170,11 +212,13 @@ func compressedTensorsOuter(amax float32) level {
 // nvfp4CompressedTensors is calculate_qparams there, and _quantize of forward_helpers.py.
 var nvfp4CompressedTensors = underLevel{
 	divisor: maxE2M1, factor: encoding, policy: saturating, divide: true,
-	of: func(s float32, l level) fp8.Scale {
-		if s == 0 {
-			s = 0.125
+	of: func(stored, factors []float32, l level) {
+		for i, s := range stored {
+			if s == 0 {
+				stored[i] = 0.125
+			}
+			factors[i] = stored[i] / l.stored
 		}
-		return fp8.FactorScale(s, s/l.stored, true)
 	},
 }
 
@@ -188,7 +232,11 @@ var nvfp4ModelOpt = underLevel{
 		}
 		return minUE4M3
 	},
-	of: func(s float32, l level) fp8.Scale { return fp8.FactorScale(s, s*l.stored, true) },
+	of: func(stored, factors []float32, l level) {
+		for i, s := range stored {
+			factors[i] = s * l.stored
+		}
+	},
 }
 
 // fourOverSixOuter is compute_nv_scale_factors of fouroversix' reference.py, for blocks
@@ -204,12 +252,14 @@ func fourOverSixOuter(m, largest float32) outerArithmetic {
 func fourOverSixUnder(m, expand float32) underLevel {
 	return underLevel{
 		divisor: m, factor: encoding, expand: expand, policy: orNaN,
-		of: func(s float32, l level) fp8.Scale {
-			if s == 0 || l.amax == 0 {
-				return fp8.FactorScale(0, 0, false)
-			}
+		of: func(stored, factors []float32, l level) {
 			decode := 1 / l.encode
-			return fp8.FactorScale(s, 1/float32(decode*s), false)
+			for i, s := range stored {
+				factors[i] = 1 / float32(decode*s)
+				if s == 0 || l.amax == 0 {
+					stored[i], factors[i] = 0, 0
+				}
+			}
 		},
 	}
 }

@@ -114,10 +114,24 @@ func quantizeInTime[T fp8.Float](ctx context.Context, t *tensor.Tensor, src []T,
 	s.steps = s.traits.steps(s.limits)
 	encoding.Scale, encoding.ScaleRow = s.scale, s.scaleRow
 	if s.traits.outer != nil {
-		if err := setLevels(ctx, &s.levels, t, src, q); err != nil {
-			return err
+		s.levels.start(t, q)
+		if q.OuterAmax != nil {
+			copy(s.levels.amax, q.OuterAmax)
+			s.levels.set(s.traits)
+			encoding.Outer = s.levels.outer(s.traits.outer)
+		} else {
+			workers := q.Workers // q itself stays on the stack
+			encoding.Levels = func(amax []float32) (tensor.Outer, error) {
+				if !s.levels.fromBlocks(amax, s.traits.leavesNaN) {
+					_, cols := t.Dims()
+					if err := outerAmax(ctx, &s.levels, src, cols, workers); err != nil {
+						return tensor.Outer{}, err
+					}
+				}
+				s.levels.set(s.traits)
+				return s.levels.outer(s.traits.outer), nil
+			}
 		}
-		encoding.Outer = tensor.Outer{Scales: s.levels.scales, Rows: s.levels.rows, Divide: s.traits.outer.divide}
 	}
 	if s.traits.choice != nil {
 		s.grid.set(t, sourceOf(src))

@@ -31,21 +31,26 @@ type strip struct {
 	index             int // of its first block in Tensor.Scales
 }
 
-// strips encodes rows [lo, hi), which start and end with a block, where there is no
-// Reporter or one that hears of many blocks at a time.
+// strips encodes rows [lo, hi), or finds their amaxes, where there is no Reporter or one that
+// hears of many blocks at a time.
 func (j *job[T]) strips(s *scratch, lo, hi int, total *fp8.Stats) error {
-	t := j.t
-	_, cols := t.Dims()
-	blockRows, blockCols := t.Block.Extents(t.Dims())
-	_, gridCols := t.Grid()
-	encoder := fp8.NewEncoder(t.Format, j.q.Policy)
-	bandRows := blockRows
+	encoder := fp8.NewEncoder(j.t.Format, j.q.Policy)
+	return j.eachStrip(lo, hi, func(at strip) error { return j.strip(s, &encoder, at, total) })
+}
+
+// eachStrip calls f for each strip of rows [lo, hi), which start and end with a block or
+// where workers split one.
+func (j *job[T]) eachStrip(lo, hi int, f func(at strip) error) error {
+	_, cols := j.t.Dims()
+	blockRows, blockCols := j.t.Block.Extents(j.t.Dims())
+	_, gridCols := j.t.Grid()
 	flat := blockCols == cols // all of a block is one row of a strip
+	bandRows := blockRows
 	if blockRows == 1 && cols%blockCols == 0 {
 		bandRows, flat = hi-lo, true // and so are all blocks
 	}
-	for i := lo; i < hi; i += bandRows {
-		rows := min(bandRows, hi-i)
+	for i := lo; i < hi; {
+		rows := min(bandRows-(i%blockRows), hi-i)
 		band := strip{i * cols, rows, cols, cols, blockCols, i / blockRows * gridCols}
 		if flat {
 			band = strip{i * cols, 1, rows * cols, 0, blockRows * blockCols, i / blockRows * gridCols}
@@ -54,13 +59,17 @@ func (j *job[T]) strips(s *scratch, lo, hi int, total *fp8.Stats) error {
 		for k := 0; k < band.cols; k += width {
 			here := band
 			here.first, here.cols, here.index = band.first+k, min(width, band.cols-k), band.index+k/band.block
-			if err := j.strip(s, &encoder, here, total); err != nil {
+			if err := f(here); err != nil {
 				return err
 			}
 		}
+		i += rows
 	}
 	return nil
 }
+
+// blocks returns how many there are in a strip.
+func (at *strip) blocks() int { return ceilDiv(at.cols, at.block) }
 
 // stripWidth returns how many columns of blocks of the given extents make a strip.
 func stripWidth(rows, block int) int {
@@ -69,21 +78,47 @@ func stripWidth(rows, block int) int {
 	return max(cols/block, 1) * block
 }
 
-// strip encodes a strip and writes its stored scales.
+// strip encodes a strip and writes its stored scales, or finds its amaxes.
 func (j *job[T]) strip(s *scratch, e *fp8.Encoder, at strip, total *fp8.Stats) error {
-	amax := s.amax[:ceilDiv(at.cols, at.block)]
-	clear(amax)
-	err := at.pieces(&s.pace, func(lo, hi int) { fp8.AmaxBlocks(amax, j.src[lo:hi], at.block) })
-	if err != nil {
-		return err
+	known := j.t.Scales[at.index:][:at.blocks()]
+	switch {
+	case j.split && !j.first:
+		s.row.Set(j.scales[at.index:][:len(known)], at.block)
+	case j.q.Levels != nil && !j.first:
+		copy(s.amax[:], known)
+		j.scale(s, at)
+	default:
+		amax := s.amax[:len(known)]
+		clear(amax)
+		err := at.pieces(&s.pace, func(lo, hi int) { fp8.AmaxBlocks(amax, j.src[lo:hi], at.block) })
+		if err != nil {
+			return err
+		}
+		if j.first {
+			j.keep(known, amax)
+			return nil
+		}
+		j.scale(s, at)
 	}
-	j.scale(s, amax, at)
 	if j.blocks != nil {
 		return j.hear(s, e, at, total)
 	}
 	return at.pieces(&s.pace, func(lo, hi int) {
 		fp8.EncodeBlocks(e, j.t.Codes[lo:hi], j.src[lo:hi], &s.row, uint64(lo), total)
 	})
+}
+
+// keep raises what is known to amax.
+func (j *job[T]) keep(known, amax []float32) {
+	if !j.split {
+		copy(known, amax)
+		return
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for k, a := range amax {
+		known[k] = max(known[k], a)
+	}
 }
 
 // hear encodes a strip whose scales are known, block after block, and tells the
@@ -111,13 +146,13 @@ func (j *job[T]) hear(s *scratch, e *fp8.Encoder, at strip, total *fp8.Stats) er
 	return nil
 }
 
-// scale sets the scales of a strip's blocks, in s.row and as far as they are stored.
-func (j *job[T]) scale(s *scratch, amax []float32, at strip) {
-	stored := j.t.Scales[at.index:][:len(amax)]
+// scale sets the scales of a strip's blocks, of which s.amax are known, in s.row and as far
+// as they are stored.
+func (j *job[T]) scale(s *scratch, at strip) {
+	stored := j.t.Scales[at.index:][:at.blocks()]
+	amax := s.amax[:len(stored)]
 	if j.q.ScaleRow != nil && !anyNaN(amax) {
 		factors := s.factors[:len(amax)]
-		clear(stored) // of what another tensor left
-		clear(factors)
 		divide := j.q.ScaleRow(at.index, stored, factors, amax)
 		s.row.SetFactors(stored, factors, divide, at.block)
 		return

@@ -187,6 +187,23 @@ loop: \
 	JNZ loop \
 	VPMAXUD Y1, Y0, Y0
 
+// The largest of each lane of block k of 16, or of 32, at SI go where REDUCEEIGHT wants them.
+#define SIXTEEN(k) \
+	VPAND (64*k)(SI), Y15, Y0 \
+	VPAND (64*k+32)(SI), Y15, Y1 \
+	VPMAXUD Y1, Y0, Y0 \
+	VMOVDQU Y0, (32*k)(R13)
+
+#define THIRTYTWO(k) \
+	VPAND (128*k)(SI), Y15, Y0 \
+	VPAND (128*k+32)(SI), Y15, Y1 \
+	VPAND (128*k+64)(SI), Y15, Y2 \
+	VPAND (128*k+96)(SI), Y15, Y3 \
+	VPMAXUD Y1, Y0, Y0 \
+	VPMAXUD Y3, Y2, Y2 \
+	VPMAXUD Y2, Y0, Y0 \
+	VMOVDQU Y0, (32*k)(R13)
+
 // func maxBlocksAVX2(dst, src *float32, blocks, block int)
 //
 // block is a positive multiple of 16, blocks is positive. Eight blocks are reduced at a time.
@@ -206,6 +223,10 @@ TEXT ·maxBlocksAVX2(SB), 0, $288-32
 	JLT last
 
 eight:
+	CMPQ DX, $16
+	JEQ sixteens
+	CMPQ DX, $32
+	JEQ thirtyTwos
 	XORQ R8, R8
 
 ofEight:
@@ -214,6 +235,8 @@ ofEight:
 	ADDQ $32, R8
 	CMPQ R8, $256
 	JLT ofEight
+
+reduceEight:
 	REDUCEEIGHT(VPMAXUD)
 	RAISEEIGHT
 	SUBQ $8, CX
@@ -233,6 +256,16 @@ one:
 done:
 	VZEROUPPER
 	RET
+
+sixteens:
+	EACHOFEIGHT(SIXTEEN)
+	ADDQ $512, SI
+	JMP reduceEight
+
+thirtyTwos:
+	EACHOFEIGHT(THIRTYTWO)
+	ADDQ $1024, SI
+	JMP reduceEight
 
 // func maxElementsAVX2(dst, src *float32, n int)
 //

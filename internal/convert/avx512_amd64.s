@@ -169,6 +169,21 @@ loop: \
 	VEXTRACTI64X4 $1, Z0, Y1 \
 	VPMAXUD Y1, Y0, Y0
 
+// The largest of each lane of block k of 16, or of 32, at SI go where REDUCEEIGHT wants them.
+#define SIXTEEN(k) \
+	VPANDD (64*k)(SI), Z16, Z0 \
+	VEXTRACTI64X4 $1, Z0, Y1 \
+	VPMAXUD Y1, Y0, Y0 \
+	VMOVDQU Y0, (32*k)(R13)
+
+#define THIRTYTWO(k) \
+	VPANDD (128*k)(SI), Z16, Z0 \
+	VPANDD (128*k+64)(SI), Z16, Z1 \
+	VPMAXUD Z1, Z0, Z0 \
+	VEXTRACTI64X4 $1, Z0, Y1 \
+	VPMAXUD Y1, Y0, Y0 \
+	VMOVDQU Y0, (32*k)(R13)
+
 // func maxBlocksAVX512(dst, src *float32, blocks, block int)
 //
 // block is a positive multiple of 16, blocks is positive. Eight blocks are reduced at a time.
@@ -187,6 +202,10 @@ TEXT ·maxBlocksAVX512(SB), 0, $288-32
 	JLT last
 
 eight:
+	CMPQ DX, $16
+	JEQ sixteens
+	CMPQ DX, $32
+	JEQ thirtyTwos
 	XORQ R8, R8
 
 ofEight:
@@ -195,6 +214,8 @@ ofEight:
 	ADDQ $32, R8
 	CMPQ R8, $256
 	JLT ofEight
+
+reduceEight:
 	REDUCEEIGHT(VPMAXUD)
 	RAISEEIGHT
 	SUBQ $8, CX
@@ -214,6 +235,16 @@ one:
 done:
 	VZEROUPPER
 	RET
+
+sixteens:
+	EACHOFEIGHT(SIXTEEN)
+	ADDQ $512, SI
+	JMP reduceEight
+
+thirtyTwos:
+	EACHOFEIGHT(THIRTYTWO)
+	ADDQ $1024, SI
+	JMP reduceEight
 
 // func maxElementsAVX512(dst, src *float32, n int)
 //

@@ -36,6 +36,17 @@ end: \
 	VPSRLD $16, Y0, Y0 \
 	VPSLLD $16, Y0, Y0
 
+// The largest of each lane of block k of 16, or of 32, at SI go where REDUCEEIGHT wants them.
+#define SIXTEEN(k) \
+	VPAND (32*k)(SI), Y15, Y0 \
+	VMOVDQU Y0, (32*k)(R13)
+
+#define THIRTYTWO(k) \
+	VPAND (64*k)(SI), Y15, Y0 \
+	VPAND (64*k+32)(SI), Y15, Y1 \
+	VPMAXUW Y1, Y0, Y0 \
+	VMOVDQU Y0, (32*k)(R13)
+
 // func maxBlocksHalvesAVX2(dst *float32, src *uint16, blocks, block int, float16 uint32)
 //
 // block is a positive multiple of 16, blocks is positive. Eight blocks are reduced at a time.
@@ -56,6 +67,10 @@ TEXT ·maxBlocksHalvesAVX2(SB), 0, $288-36
 	JLT last
 
 eight:
+	CMPQ DX, $16
+	JEQ sixteens
+	CMPQ DX, $32
+	JEQ thirtyTwos
 	XORQ R8, R8
 
 ofEight:
@@ -64,6 +79,8 @@ ofEight:
 	ADDQ $32, R8
 	CMPQ R8, $256
 	JLT ofEight
+
+reduceEight:
 	REDUCEEIGHT(VPMAXUW)
 	WIDENMAX
 	TESTL R9, R9
@@ -99,6 +116,16 @@ raiseOne:
 done:
 	VZEROUPPER
 	RET
+
+sixteens:
+	EACHOFEIGHT(SIXTEEN)
+	ADDQ $256, SI
+	JMP reduceEight
+
+thirtyTwos:
+	EACHOFEIGHT(THIRTYTWO)
+	ADDQ $512, SI
+	JMP reduceEight
 
 // func scaleBlocksAVX2(dst *float32, blocks, block int, scales *float32, divide uint32)
 //

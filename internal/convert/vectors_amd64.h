@@ -24,6 +24,17 @@
 	VPUNPCKLDQ (at+32)(R13), Yx, Yx \
 	OP Yt, Yx, Yx
 
+// EACH(0) to EACH(7).
+#define EACHOFEIGHT(EACH) \
+	EACH(0) \
+	EACH(1) \
+	EACH(2) \
+	EACH(3) \
+	EACH(4) \
+	EACH(5) \
+	EACH(6) \
+	EACH(7)
+
 // Y0, without signs, become the values at DI that are larger, or NaN where one is; Y7 is NaN.
 // Y1 is lost.
 #define RAISEEIGHT \
