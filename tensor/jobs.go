@@ -127,7 +127,7 @@ func (q *Quantizer) workers(n int) int {
 	if q.Stats != nil && q.Stats.Detail != nil {
 		return 1
 	}
-	return min(parallel.Workers(q.Workers), ceilDiv(n, worthwhile()))
+	return min(parallel.Workers(q.Workers), max(n/worthwhile(), 1))
 }
 
 // worthwhile returns the number of values for which a goroutine gains more than
@@ -136,7 +136,7 @@ func worthwhile() int {
 	if cpu.Current() == cpu.Generic {
 		return 1 << 15
 	}
-	return 1 << 20
+	return 1 << 18
 }
 
 // Work does parts of j until none is left.
