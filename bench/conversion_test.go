@@ -164,6 +164,7 @@ func BenchmarkQuantize(b *testing.B) {
 		{Profile: scaling.TEBlockPow2, Block: tensor.Block{Rows: 128, Cols: 1}},
 		scaling.DeepSeek.Recipe(scaling.Input),
 		scaling.NVFP4TE.Recipe(scaling.Weight),
+		scaling.NVFP4TE4Over6MAE448.Recipe(scaling.Weight), // blocks of 16x16
 		MXFP6.of().input,
 		scaling.TECurrent.Recipe(scaling.Input),
 	}
