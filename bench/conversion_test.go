@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"unsafe"
 
 	"github.com/x448/float16"
 
@@ -154,31 +155,53 @@ func BenchmarkAmax(b *testing.B) {
 	})
 }
 
-// BenchmarkQuantize is amax, scale and encoding of blocks in one pass.
+// BenchmarkQuantize is amax, scale and encoding of blocks in one pass: of some profiles with
+// scales in float32, and of all with scales of a byte.
 func BenchmarkQuantize(b *testing.B) {
-	src := normals(mebi)
-	for _, r := range []scaling.Recipe{
+	recipes := []scaling.Recipe{
 		scaling.TEBlockPow2.Recipe(scaling.Input),
 		scaling.TEBlockPow2.Recipe(scaling.Weight),
 		{Profile: scaling.TEBlockPow2, Block: tensor.Block{Rows: 128, Cols: 1}},
 		scaling.DeepSeek.Recipe(scaling.Input),
-		scaling.MXRCeil.Recipe(scaling.Input),
-		{Profile: scaling.MXRCeil, Format: fp8.E2M1, Block: tensor.Block{Rows: 1, Cols: 32}},
-		scaling.NVFP4TE.Recipe(scaling.Input),
 		scaling.NVFP4TE.Recipe(scaling.Weight),
-		scaling.NVFP4TorchAOGlobal.Recipe(scaling.Input),
-		scaling.NVFP4CompressedTensors.Recipe(scaling.Input),
-		scaling.NVFP4TE4Over6MAE448.Recipe(scaling.Input),
+		scaling.NVFP4TE4Over6MAE448.Recipe(scaling.Weight), // blocks of 16x16
 		MXFP6.of().input,
 		scaling.TECurrent.Recipe(scaling.Input),
-	} {
-		atLevels(b, fmt.Sprintf("profile=%s/format=%s/block=%v", r.Profile, lower(r.Format), r.Block), func(b *testing.B) {
-			t := &tensor.Tensor{Shape: []int{1024, 1024}}
-			for b.Loop() {
-				if err := scaling.Quantize(b.Context(), t, src, scaling.Quantizer{Recipe: r}); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
 	}
+	for _, p := range scaling.Profiles() {
+		for _, f := range []fp8.Format{fp8.E4M3, fp8.E2M1} {
+			if r := p.Recipe(scaling.Input); p.ScaleFormat().Encoded() && p.For(f) {
+				r.Format = f
+				recipes = append(recipes, r)
+			}
+		}
+	}
+	for _, r := range recipes {
+		quantizeType[float32](b, "float32", r)
+		quantizeType[float16.Float16](b, "float16", r)
+		quantizeType[fp8.BFloat16](b, "bfloat16", r)
+	}
+}
+
+func quantizeType[T fp8.Float](b *testing.B, name string, r scaling.Recipe) {
+	src := make([]T, mebi)
+	for i, x := range normals(mebi) {
+		switch to := any(&src[i]).(type) {
+		case *float32:
+			*to = x
+		case *float16.Float16:
+			*to = float16.Fromfloat32(x)
+		case *fp8.BFloat16:
+			*to = fp8.BFloat16FromFloat32(x)
+		}
+	}
+	atLevels(b, fmt.Sprintf("profile=%s/format=%s/block=%v/source=%s", r.Profile, lower(r.Format), r.Block, name), func(b *testing.B) {
+		b.SetBytes(int64(mebi) * int64(unsafe.Sizeof(src[0])))
+		t := &tensor.Tensor{Shape: []int{1024, 1024}}
+		for b.Loop() {
+			if err := scaling.Quantize(b.Context(), t, src, scaling.Quantizer{Recipe: r}); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
 }

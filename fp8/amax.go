@@ -19,26 +19,15 @@ func Amax[T Float](src []T) (amax float32, nan bool) {
 	case []float64:
 		return amaxOf(src, func(x float64) float32 { return float32(x) })
 	case []float16.Float16:
-		var w wide
-		for done := 0; done < len(src); done += wideLength {
-			a, n := amax32(widened(&w, src[done:]))
-			amax, nan = max(amax, a), nan || n
-		}
+		return amax16(src)
 	case []BFloat16:
-		amax, src = amaxOfHalves(src)
-		var w wide
-		for done := 0; done < len(src); done += wideLength {
-			a, n := amax32(widened(&w, src[done:]))
-			amax, nan = max(amax, a), nan || n
-		}
+		return amax16(src)
 	}
 	return amax, nan
 }
 
-// amaxOfHalves returns the largest magnitude in as much of src as kernels can do without
-// meeting a NaN, and the rest.
-func amaxOfHalves(src []BFloat16) (amax float32, rest []BFloat16) {
-	for len(src) >= convert.Step {
+func amax16[T half](src []T) (amax float32, nan bool) {
+	for len(src) >= convert.Step { // as far as kernels can without meeting a NaN
 		n := min(len(src), longest) / convert.Step * convert.Step
 		var most [1]float32
 		if amaxHalves(most[:], src[:n], n) == 0 || most[0] != most[0] {
@@ -46,7 +35,12 @@ func amaxOfHalves(src []BFloat16) (amax float32, rest []BFloat16) {
 		}
 		amax, src = max(amax, most[0]), src[n:]
 	}
-	return amax, src
+	var w wide
+	for done := 0; done < len(src); done += wideLength {
+		a, n := amax32(widened(&w, src[done:]))
+		amax, nan = max(amax, a), nan || n
+	}
+	return amax, nan
 }
 
 func amax32(src []float32) (amax float32, nan bool) {

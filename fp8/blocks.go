@@ -15,6 +15,8 @@ const (
 	shortBlocks = "fp8: fewer scales or places for amax than blocks"
 	emptyBlocks = "fp8: blocks must have at least one value"
 	noScales    = "fp8: BlockScales are not set"
+
+	unevenFactors = "fp8: not as many factors as scales that are stored"
 )
 
 // blocksIn returns the number of blocks of n values; the last may be short. It panics
@@ -39,35 +41,37 @@ func AmaxBlocks[T Float](amax []float32, src []T, block int) {
 	if len(amax) < n {
 		panic(shortBlocks)
 	}
-	if values, ok := any(src).([]float32); ok {
-		amaxBlocks32(amax[:n], values, block)
-		return
-	}
-	if values, ok := any(src).([]BFloat16); ok {
-		done := amaxHalves(amax, values, block)
-		amax, src, n = amax[done:], src[done*block:], n-done
-	}
-	if _, ok := any(src).([]float64); ok || block > wideLength {
+	switch src := any(src).(type) {
+	case []float32:
+		amaxBlocks32(amax[:n], src, block)
+	case []float64:
 		amaxEach(amax[:n], src, block)
+	case []float16.Float16:
+		amaxBlocks16(amax[:n], src, block)
+	case []BFloat16:
+		amaxBlocks16(amax[:n], src, block)
+	}
+}
+
+func amaxBlocks16[T half](amax []float32, src []T, block int) {
+	done := amaxHalves(amax, src, block)
+	amax, src = amax[done:], src[done*block:]
+	if block > wideLength {
+		amaxEach(amax, src, block)
 		return
 	}
 	var w wide
-	piece := wideLength / block
-	for i := 0; i < n; i += piece {
-		var values []float32
-		switch src := any(src[i*block:]).(type) {
-		case []float16.Float16:
-			values = widened(&w, src[:min(piece*block, len(src))])
-		case []BFloat16:
-			values = widened(&w, src[:min(piece*block, len(src))])
-		}
-		amaxBlocks32(amax[i:], values, block)
+	for piece := wideLength / block; len(amax) > 0; {
+		n := min(piece, len(amax))
+		values := src[:min(n*block, len(src))]
+		amaxBlocks32(amax[:n], widened(&w, values), block)
+		amax, src = amax[n:], src[len(values):]
 	}
 }
 
 // amaxHalves is AmaxBlocks of as many whole blocks as kernels can do, and returns how many
 // those are.
-func amaxHalves(amax []float32, src []BFloat16, block int) (done int) {
+func amaxHalves[T half](amax []float32, src []T, block int) (done int) {
 	if block%convert.Step != 0 || block > longest {
 		return 0
 	}
@@ -77,7 +81,7 @@ func amaxHalves(amax []float32, src []BFloat16, block int) (done int) {
 		race.Read(src[done*block : (done+count)*block])
 		race.Write(amax[done : done+count])
 		from := (*uint16)(unsafe.Pointer(&src[done*block]))
-		if !convert.MaxBlocksBF16(level, &amax[done], from, count, block) {
+		if !convert.MaxBlocksHalves(level, &amax[done], from, count, block, source[T]()) {
 			return 0
 		}
 		done += count
@@ -123,46 +127,33 @@ func amaxBlocks32(amax, src []float32, block int) {
 }
 
 // BlockScales are the scales of a row of blocks, prepared for many rows of them.
-// The zero BlockScales is ready for Set. Safe for concurrent use once set.
+// The zero BlockScales is ready for Set and SetFactors. Safe for concurrent use once set.
 type BlockScales struct {
-	scales []Scale
-	block  int
+	scales          []Scale   // by Set
+	stored, factors []float32 // by SetFactors
+	block           int
 
 	// What kernels take, where they can: blocks are short and all multiplied, or all
 	// divided, by a number.
-	fit     bool
-	layout  convert.Layout
-	divide  uint32
-	factors [convert.MaxFactors]float32
+	fit    bool
+	layout convert.Layout
+	divide uint32
+	least  float32 // the factor that makes values smallest
+	spread [convert.MaxFactors]float32
 }
 
 // Set prepares the scales of blocks of the given number of values. It keeps scales,
 // which must not change while b is in use. It panics if blocks are of no values.
 func (b *BlockScales) Set(scales []Scale, block int) {
-	if block <= 0 {
-		panic(emptyBlocks)
-	}
-	b.scales, b.block, b.fit = scales, block, false
-	if block >= convert.LongBlock {
+	each := b.reset(len(scales), block)
+	b.scales = scales
+	if !b.fit {
 		return
 	}
-	each := block // factors of a block
-	if b.layout = convert.PerElement; block%convert.StepLength == 0 {
-		b.layout, each = convert.PerStep, block/convert.StepLength
-	}
-	if len(scales)*each > convert.MaxFactors {
-		return
-	}
-	b.fit = b.setFactors(each)
-}
-
-func (b *BlockScales) setFactors(each int) (fit bool) {
 	const divides, multiplies = 1, 2
-	// The largest bits of Stored and the signs of the factors: less than those of an
-	// infinity if no Stored is negative, infinite or NaN and no factor is negative.
-	var seen, most uint32
-	factors := b.factors[:len(b.scales)*each]
-	for _, s := range b.scales {
+	var seen, most, largest uint32
+	smallest := uint32(math.MaxUint32)
+	for i, s := range scales {
 		factor := s.Multiplier
 		switch { // as in Scale.factor, but for 1, by which one may divide and multiply
 		case s.isOne():
@@ -173,12 +164,82 @@ func (b *BlockScales) setFactors(each int) (fit bool) {
 		default:
 			seen |= multiplies
 		}
-		most = max(most, math.Float32bits(s.Stored), math.Float32bits(factor)&(1<<31))
-		fill(factors[:each], factor)
-		factors = factors[each:]
+		bits := math.Float32bits(factor)
+		most, largest, smallest = max(most, math.Float32bits(s.Stored)), max(largest, bits), min(smallest, bits)
+		fill(b.spread[i*each:][:each], factor)
 	}
 	b.divide = seen & divides
-	return most < infinityBits && seen != divides|multiplies
+	b.setExtremes(convert.Extremes{Stored: most, Largest: largest, Smallest: smallest})
+	b.fit = b.fit && seen != divides|multiplies
+}
+
+// SetFactors is [BlockScales.Set] of scales that all multiply, or all divide: block i has
+// the dequantization scale stored[i], and its values are multiplied or divided by
+// factors[i]. It keeps both slices, and panics if they are not of one length.
+func (b *BlockScales) SetFactors(stored, factors []float32, divide bool, block int) {
+	if len(stored) != len(factors) {
+		panic(unevenFactors)
+	}
+	each := b.reset(len(factors), block)
+	b.stored, b.factors = stored, factors
+	if divide {
+		b.divide = 1
+	}
+	if b.fit && len(factors) > 0 {
+		b.setExtremes(spread(b.spread[:len(factors)*each], stored, factors))
+	}
+}
+
+// spread repeats each of factors, so that dst is full.
+func spread(dst, stored, factors []float32) convert.Extremes {
+	each := len(dst) / len(factors)
+	race.Read(stored)
+	race.Read(factors)
+	x, ok := convert.Spread(cpu.Current(), &dst[0], &stored[0], &factors[0], len(factors), each)
+	if ok {
+		return x
+	}
+	x = convert.Extremes{Smallest: math.MaxUint32}
+	for i, f := range factors {
+		bits := math.Float32bits(f)
+		x.Stored, x.Largest, x.Smallest = max(x.Stored, math.Float32bits(stored[i])), max(x.Largest, bits), min(x.Smallest, bits)
+		fill(dst[i*each:][:each], f)
+	}
+	return x
+}
+
+// setExtremes finds out whether kernels take the scales, which have those extremes: no
+// stored one is negative, infinite or NaN and no factor is negative.
+func (b *BlockScales) setExtremes(x convert.Extremes) {
+	b.fit = x.Stored < infinityBits && x.Largest < 1<<31
+	if b.least = math.Float32frombits(x.Smallest); b.divide != 0 {
+		b.least = math.Float32frombits(x.Largest)
+	}
+}
+
+// reset prepares for n scales, and returns how many factors kernels take of each.
+func (b *BlockScales) reset(n, block int) (each int) {
+	if block <= 0 {
+		panic(emptyBlocks)
+	}
+	b.scales, b.stored, b.factors, b.block, b.divide = nil, nil, nil, block, 0
+	each = block
+	if b.layout = convert.PerElement; block%convert.StepLength == 0 {
+		b.layout, each = convert.PerStep, block/convert.StepLength
+	}
+	b.fit = block < convert.LongBlock && n*each <= convert.MaxFactors
+	return each
+}
+
+// len returns the number of scales.
+func (b *BlockScales) len() int { return len(b.scales) + len(b.factors) }
+
+// Scale returns that of block i. It panics if there is none.
+func (b *BlockScales) Scale(i int) Scale {
+	if b.scales != nil {
+		return b.scales[i]
+	}
+	return FactorScale(b.stored[i], b.factors[i], b.divide != 0)
 }
 
 func fill(s []float32, x float32) {
@@ -195,7 +256,7 @@ func (b *BlockScales) factor(i int) *float32 {
 	if b.layout == convert.PerStep {
 		i /= convert.StepLength
 	}
-	return &b.factors[i]
+	return &b.spread[i]
 }
 
 // EncodeBlocks is [EncodeBlock] of each block of a row, under its scale in b. It
@@ -209,7 +270,7 @@ func EncodeBlocks[T Float](e *Encoder, dst []byte, src []T, b *BlockScales, firs
 	if b == nil || b.block == 0 {
 		panic(noScales)
 	}
-	if len(b.scales) < blocksIn(len(src), b.block) {
+	if b.len() < blocksIn(len(src), b.block) {
 		panic(shortBlocks)
 	}
 	dst = dst[:len(src)]
@@ -246,7 +307,8 @@ func encodeRow[T direct](e *Encoder, dst []byte, src []T, b *BlockScales, at int
 	if b.fit && e.serves(level) && encodesDirectly[T](level, st) {
 		for done+step <= len(src) {
 			n := min(len(src)-done, part) / step * step
-			e.vector.Divide = b.divide
+			e.vector.Divide, e.least = b.divide, b.least
+			e.vector.Ahead = uint32(len(src) * int(unsafe.Sizeof(src[0]))) // the next row
 			if !encodePart(e, level, dst[done:], src[done:done+n], b.factor(at+done), b.layout, first+uint64(done), st) {
 				encodeEach(e, dst[done:], src[done:done+n], b, at+done, first+uint64(done), st)
 			} else if st != nil && st.Detail != nil {
@@ -263,7 +325,7 @@ func (e *Encoder) detailRow(dst []byte, src []float32, b *BlockScales, at int, d
 	for done := 0; done < len(src); {
 		i := (at + done) / b.block
 		end := min((i+1)*b.block-at, len(src))
-		d.addRow(src[done:end], dst[done:], e.table, b.scales[i].stored())
+		d.addRow(src[done:end], dst[done:], e.table, b.Scale(i).stored())
 		done = end
 	}
 }
@@ -273,7 +335,7 @@ func encodeEach[T Float](e *Encoder, dst []byte, src []T, b *BlockScales, at int
 	for done := 0; done < len(src); {
 		i := (at + done) / b.block
 		end := min((i+1)*b.block-at, len(src))
-		EncodeBlock(e, dst[done:end], src[done:end], b.scales[i], first+uint64(done), st)
+		EncodeBlock(e, dst[done:end], src[done:end], b.Scale(i), first+uint64(done), st)
 		done = end
 	}
 }

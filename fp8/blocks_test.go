@@ -114,6 +114,9 @@ func differBlocks(level cpu.Level, src []float32, f fp8.Format, p fp8.Policy, sc
 			return fmt.Errorf("%v, blocks of %d: squared error %v of %v, want %v of %v", f, block,
 				detailed.Detail.SquaredError, detailed.Detail.SquaredSum, detail.SquaredError, detail.SquaredSum)
 		}
+		if err := differFactors(&e, got, src, scales, block, first, wantStats); err != nil {
+			return fmt.Errorf("%v, blocks of %d: %w", f, block, err)
+		}
 		for i, a := range amax {
 			if a != wantAmax[i] && (a == a || wantAmax[i] == wantAmax[i]) {
 				return fmt.Errorf("blocks of %d: amax of block %d is %v, want %v", block, i, a, wantAmax[i])
@@ -121,6 +124,54 @@ func differBlocks(level cpu.Level, src []float32, f fp8.Format, p fp8.Policy, sc
 		}
 		return nil
 	})
+}
+
+// differFactors encodes under the scales, where all multiply or all divide, as factors. Got
+// are the codes.
+func differFactors(e *fp8.Encoder, got []byte, src []float32, scales []fp8.Scale, block int, first uint64, want fp8.Stats) error {
+	stored, factors := make([]float32, len(scales)), make([]float32, len(scales))
+	divide := len(scales) > 0 && scales[0].Multiplier == 0
+	for i, s := range scales {
+		if stored[i], factors[i] = s.Stored, s.Multiplier; s.Multiplier == 0 {
+			factors[i] = s.Stored
+		}
+		if (s.Multiplier == 0) != divide || factors[i] == 0 {
+			return nil
+		}
+	}
+	var b fp8.BlockScales
+	var stats fp8.Stats
+	b.SetFactors(stored, factors, divide, block)
+	codes := make([]byte, len(src))
+	fp8.EncodeBlocks(e, codes, src, &b, first, &stats)
+	if !slices.Equal(codes, got) || stats != want {
+		return fmt.Errorf("with factors, codes or stats differ: %+v, want %+v", stats, want)
+	}
+	return nil
+}
+
+// TestFactorScale: dividing by infinity is multiplying by 0, and the other way round.
+func TestFactorScale(t *testing.T) {
+	inf, nan := float32(math.Inf(1)), float32(math.NaN())
+	values := []float32{0, 1, -3, math.MaxFloat32, inf, -inf, nan}
+	for _, divide := range []bool{false, true} {
+		for _, factor := range []float32{0, 1, 0.3, 0x1p-130, 0x1p126, inf, nan} {
+			for _, x := range values {
+				y := x * factor
+				if divide {
+					y = x / factor
+				}
+				if math.IsInf(float64(y), 0) && !math.IsInf(float64(x), 0) {
+					y = float32(math.Copysign(math.MaxFloat32, float64(y)))
+				}
+				p := fp8.Policy{Overflow: fp8.OverflowNonFinite, Inf: fp8.InfPropagate, NaN: fp8.NaNCanonical}
+				var code [1]byte
+				fp8.EncodeScaled(code[:], []float32{x}, fp8.E5M2, p, fp8.FactorScale(2, factor, divide), 0, nil)
+				require.Equal(t, fp8.EncodeOne(y, fp8.E5M2, p), code[0], "%v, %v, divide %t", x, factor, divide)
+				require.Equal(t, float32(2), fp8.FactorScale(2, factor, divide).Stored)
+			}
+		}
+	}
 }
 
 // sameDetail compares to the bit, but for a NaN's.

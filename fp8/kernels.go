@@ -107,19 +107,29 @@ func (e *Encoder) makesZero(smallest uint32, factors *float32, layout convert.La
 	if smallest == math.MaxUint32 {
 		return false // all are
 	}
-	count := 1
-	switch layout {
-	case convert.PerStep:
-		count = n / convert.StepLength
-	case convert.PerElement:
-		count = n
+	x, least := math.Float32frombits(smallest+1), *factors
+	if layout != convert.One {
+		if least = e.least; !e.flushes(x, least) {
+			return false // not even with a factor of other parts
+		}
+		count := n
+		if layout == convert.PerStep {
+			count = n / convert.StepLength
+		}
+		all := unsafe.Slice(factors, count)
+		if least = slices.Min(all); e.vector.Divide != 0 {
+			least = slices.Max(all)
+		}
 	}
-	x := math.Float32frombits(smallest + 1)
-	all := unsafe.Slice(factors, count)
+	return e.flushes(x, least)
+}
+
+// flushes reports whether x becomes zero under a factor.
+func (e *Encoder) flushes(x, factor float32) bool {
 	if e.vector.Divide != 0 {
-		return x/slices.Max(all) == 0
+		return x/factor == 0
 	}
-	return x*slices.Min(all) == 0
+	return x*factor == 0
 }
 
 // setIndex prepares the vector for n elements from the given one. It reports false where

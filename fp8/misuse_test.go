@@ -75,7 +75,9 @@ func TestMisuse(t *testing.T) {
 	}
 	for _, block := range []int{0, -1, math.MinInt} {
 		refused(t, "BlockScales.Set", func() { new(fp8.BlockScales).Set(make([]fp8.Scale, 3), block) })
+		refused(t, "BlockScales.SetFactors", func() { new(fp8.BlockScales).SetFactors(make([]float32, 3), make([]float32, 3), false, block) })
 	}
+	refused(t, "BlockScales.SetFactors, uneven", func() { new(fp8.BlockScales).SetFactors(make([]float32, 3), make([]float32, 2), false, 16) })
 	f := fp8.E5M2
 	require.ErrorIs(t, f.UnmarshalText([]byte("E9M9")), fp8.ErrFormat)
 	require.Equal(t, fp8.E5M2, f)

@@ -20,6 +20,7 @@ type Encoder struct {
 	scaled bool    // scale changes values
 	broken bool    // scale is NaN or infinite, and with it every value
 	factor float32 // what kernels multiply or divide by
+	least  float32 // of many factors, that which makes values smallest
 
 	near   nearest
 	vector convert.Encoding // what kernels need
@@ -110,7 +111,7 @@ func (e *Encoder) setScale(s Scale) {
 }
 
 // factor returns the number that values are multiplied, or divided, by. A loop over many
-// scales is BlockScales.setFactors, which must agree.
+// scales is BlockScales.Set, which must agree.
 func (s Scale) factor() (factor float32, divide uint32) {
 	switch {
 	case s.isOne():

@@ -18,6 +18,21 @@ type Scale struct {
 	Divisor    float32
 }
 
+// FactorScale returns the Scale that stores one number and multiplies values by another, or
+// divides them by it. Dividing by infinity is multiplying by 0, which a Scale cannot say,
+// and the other way round.
+func FactorScale(stored, factor float32, divide bool) Scale {
+	switch {
+	case divide && factor == 0:
+		return Scale{Stored: stored, Multiplier: float32(math.Inf(1))}
+	case factor == 0:
+		return Scale{Stored: stored, Divisor: float32(math.Inf(1))}
+	case divide:
+		return Scale{Stored: stored, Divisor: factor}
+	}
+	return Scale{Stored: stored, Multiplier: factor}
+}
+
 // divisor is what values are divided by where nothing multiplies them.
 func (s Scale) divisor() float32 {
 	if s.Divisor != 0 {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/internal/fouroversix"
+	"github.com/octavo-fp8/octavo/internal/halves"
 	"github.com/octavo-fp8/octavo/tensor"
 )
 
@@ -17,8 +18,8 @@ import (
 // added as a tree: row i and i+8, then i+4, i+2, i+1. That is TransformerEngine's order;
 // that of fouroversix is PyTorch's, which is not defined.
 type fourOverSix struct {
-	scales func(amax float32, l level) (six, four fp8.Scale)
-	rule   fouroversix.Rule
+	six, four underLevel
+	rule      fouroversix.Rule
 
 	// Of v, a code's value, and x: ((v*s)*amax)/denominator - x or, with fast, v*s -
 	// x*encode.
@@ -34,72 +35,70 @@ func (c *fourOverSix) error(l level) fouroversix.Error {
 	return fouroversix.Error{Rule: c.rule, Amax: l.amax, Denominator: c.denominator, Unit: 1}
 }
 
-// candidates are the scales between which a block's is chosen.
-type candidates struct{ six, four fp8.Scale }
-
-// numbers are what errors follow from.
-func (of *candidates) numbers() fouroversix.Scales {
-	return fouroversix.Scales{
-		Stored:     [2]float32{of.six.Stored, of.four.Stored},
-		Multiplier: [2]float32{of.six.Multiplier, of.four.Multiplier}, // by 0 is to divide by infinity
-	}
-}
-
-func (of *candidates) choose(errors fouroversix.Losses) fp8.Scale {
-	if errors[1] < errors[0] {
-		return of.four
-	}
-	return of.six
-}
-
 // tile16 is the largest extent of a block that fourOverSix takes.
 const tile16 = fouroversix.Size
 
 // pick returns the scale of a block of at most 16 rows of at most 16 values.
 func (c *fourOverSix) pick(g *grid, block int, amax float32, l level) fp8.Scale {
 	at, e := g.block(block), c.error(l)
-	var of candidates
-	of.six, of.four = c.scales(amax, l)
+	six, four := c.six.scale(amax, limits{level: l}), c.four.scale(amax, limits{level: l})
 	var errors [tile16]fouroversix.Losses
 	var buffer [tile16 * tile16]float32
 	values, stride := g.values(at, &buffer)
-	fouroversix.Rows(errors[:at.rows], values, stride, at.cols, []fouroversix.Scales{of.numbers()}, &e)
+	both := bothOf(six.Stored, six.Multiplier, four.Stored, four.Multiplier)
+	fouroversix.Rows(errors[:at.rows], values, stride, at.cols, []fouroversix.Scales{both}, &e)
 	if at.rows > 1 {
 		errors[0] = total(&errors, c.rule)
 	}
-	return of.choose(errors[0])
+	if errors[0][1] < errors[0][0] {
+		return four
+	}
+	return six
 }
 
-// pickRow sets scales to those of blocks from the given one on, with those amaxes.
-func (c *fourOverSix) pickRow(g *grid, block int, scales []fp8.Scale, amax []float32, l level) {
-	for len(amax) > 0 {
-		n := min(g.inLine(block), len(amax), tile16)
-		if n < 2 {
-			scales[0], n = c.pick(g, block, amax[0], l), 1
+// bothOf are the numbers that errors follow from. To multiply by 0 is to divide by infinity.
+func bothOf(stored6, multiplier6, stored4, multiplier4 float32) fouroversix.Scales {
+	return fouroversix.Scales{Stored: [2]float32{stored6, stored4}, Multiplier: [2]float32{multiplier6, multiplier4}}
+}
+
+// pickRow sets the scales of blocks from the given one on, with those amaxes.
+func (c *fourOverSix) pickRow(g *grid, block int, stored, factors, amax []float32, l level) {
+	for n := 0; len(amax) > 0; block, stored, factors, amax = block+n, stored[n:], factors[n:], amax[n:] {
+		if n = min(g.inLine(block), len(amax), lineBlocks); n < 2 {
+			s := c.pick(g, block, amax[0], l)
+			stored[0], factors[0], n = s.Stored, s.Multiplier, 1
 		} else {
-			c.pickLine(g, block, scales[:n], amax[:n], l)
+			c.pickLine(g, block, stored[:n], factors[:n], amax[:n], l)
 		}
-		block, scales, amax = block+n, scales[n:], amax[n:]
 	}
 }
 
-// pickLine is pickRow of at most 16 blocks of one row, of 16 values each, that lie behind
-// each other.
-func (c *fourOverSix) pickLine(g *grid, block int, scales []fp8.Scale, amax []float32, l level) {
-	var of [tile16]candidates
-	var both [tile16]fouroversix.Scales
-	for i, a := range amax {
-		of[i].six, of[i].four = c.scales(a, l)
-		both[i] = of[i].numbers()
-	}
-	at, e, n := g.block(block), c.error(l), len(amax)
-	at.cols *= n
-	var errors [tile16]fouroversix.Losses
+// lineBlocks is the most blocks of pickLine.
+const lineBlocks = 16 * tile16
+
+// pickLine is pickRow of blocks of 16 values each, that lie behind each other.
+func (c *fourOverSix) pickLine(g *grid, block int, stored, factors, amax []float32, l level) {
+	var stored4, factors4 [lineBlocks]float32
+	c.six.row(stored, factors, amax, limits{level: l})
+	c.four.row(stored4[:len(amax)], factors4[:len(amax)], amax, limits{level: l})
+	e := c.error(l)
 	var buffer [tile16 * tile16]float32
-	values, _ := g.values(at, &buffer)
-	fouroversix.Rows(errors[:n], values, tile16, tile16, both[:n], &e)
-	for i := range scales {
-		scales[i] = of[i].choose(errors[i])
+	var both [tile16]fouroversix.Scales
+	var errors [tile16]fouroversix.Losses
+	for lo := 0; lo < len(amax); lo += tile16 {
+		n := min(tile16, len(amax)-lo)
+		for i := range n {
+			both[i] = bothOf(stored[lo+i], factors[lo+i], stored4[lo+i], factors4[lo+i])
+		}
+		at := g.block(block + lo)
+		at.cols *= n
+		values, _ := g.values(at, &buffer)
+		fouroversix.Rows(errors[:n], values, tile16, tile16, both[:n], &e)
+		for i, of := range errors[:n] {
+			if of[1] < of[0] {
+				stored[lo+i], factors[lo+i] = stored4[lo+i], factors4[lo+i]
+			}
+		}
 	}
 }
 
@@ -198,31 +197,23 @@ func (s *source) copyTo(dst []float32, at int) {
 			dst[i] = float32(x)
 		}
 	case s.float16s != nil:
-		for i, x := range s.float16s[at:][:n] {
-			dst[i] = x.Float32()
-		}
+		halves.Widen(dst, s.float16s[at:][:n])
 	default:
-		for i, x := range s.bfloat16s[at:][:n] {
-			dst[i] = x.Float32()
-		}
+		halves.Widen(dst, s.bfloat16s[at:][:n])
 	}
 }
 
 // teFourOverSix is _quantize_blockwise_4over6_reference of TransformerEngine's
 // reference_nvfp4.py.
 func teFourOverSix(rule fouroversix.Rule, largest float32, fast bool) *fourOverSix {
-	scales := func(amax float32, l level) (six, four fp8.Scale) {
-		s := float32(amax/maxE2M1) * l.encode
-		return teScale(s, l), teScale(float32(s)*1.5, l)
-	}
-	return &fourOverSix{scales, rule, maxE2M1 * largest, fast}
+	six := underLevel{divisor: maxE2M1, factor: encoding, policy: saturating, of: teScale}
+	four := six
+	four.expand = 1.5
+	return &fourOverSix{six, four, rule, maxE2M1 * largest, fast}
 }
 
 // fourOverSixChoice is select_fouroversix of fouroversix' reference.py, where a code above
 // 6 does not saturate; here it does.
 func fourOverSixChoice(rule fouroversix.Rule) *fourOverSix {
-	scales := func(amax float32, l level) (six, four fp8.Scale) {
-		return fourOverSixScale(amax, maxE2M1, 1, l), fourOverSixScale(amax, maxE2M1, 1.5, l)
-	}
-	return &fourOverSix{scales, rule, maxE2M1 * 256, false}
+	return &fourOverSix{fourOverSixUnder(maxE2M1, 0), fourOverSixUnder(maxE2M1, 1.5), rule, maxE2M1 * 256, false}
 }

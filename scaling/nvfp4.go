@@ -4,7 +4,8 @@ import (
 	"math"
 
 	"github.com/octavo-fp8/octavo/fp8"
-	"github.com/octavo-fp8/octavo/internal/number"
+	"github.com/octavo-fp8/octavo/internal/convert"
+	"github.com/octavo-fp8/octavo/internal/cpu"
 )
 
 // level is what the blocks under one outer scale have in common.
@@ -17,17 +18,124 @@ type level struct {
 // outerArithmetic is how the amax of all values under an outer scale becomes a level.
 type outerArithmetic func(amax float32) level
 
-// underLevel is how the amax of a block becomes a scale under an outer one.
-type underLevel func(amax float32, l level) fp8.Scale
+// underLevel is how amaxes of blocks become scales under an outer one: they are divided by a
+// number, multiplied or divided by what the level says, multiplied by another number, and
+// rounded to UE4M3, from which the rest follows. Each is one rounding.
+type underLevel struct {
+	divisor float32                             // 0 leaves amax as it is
+	factor  func(l level) fp8.Scale             // of which Stored does not matter
+	expand  float32                             // 0 leaves the product as it is
+	policy  fp8.Policy                          // of rounding to UE4M3
+	zero    func(amax float32, l level) float32 // unless nil, what is stored in place of 0
 
-// arithmetic and row are of one block and of blocks side by side.
-func (u underLevel) arithmetic(amax float32, l limits) fp8.Scale { return u(amax, l.level) }
+	// of sets factors from what is stored, which it may change.
+	of     func(stored, factors []float32, l level)
+	divide bool // factors are divided by
+}
 
-func (u underLevel) row(scales []fp8.Scale, amax []float32, l limits) {
-	for i, a := range amax {
-		scales[i] = u(a, l.level)
+// scale is arithmetic.
+func (u *underLevel) scale(amax float32, l limits) fp8.Scale {
+	var stored, factor [1]float32
+	u.row(stored[:], factor[:], []float32{amax}, l)
+	return fp8.FactorScale(stored[0], factor[0], u.divide)
+}
+
+// row is rowArithmetic.
+func (u *underLevel) row(stored, factors, amax []float32, l limits) {
+	const piece = 256
+	if len(amax) > piece {
+		u.longRow(stored, factors, amax, l.level)
+		return
+	}
+	var codes [piece]byte
+	e := fp8.NewEncoder(fp8.E4M3, u.policy)
+	u.codes(&e, codes[:len(amax)], amax, l.level)
+	fp8.Decode(stored, codes[:len(amax)], fp8.E4M3)
+	u.of(stored, factors, l.level)
+	u.setZeros(stored, factors, amax, codes[:len(amax)], l.level)
+}
+
+// longRow is row of so many blocks that what follows from codes is computed once for each code.
+func (u *underLevel) longRow(stored, factors, amax []float32, l level) {
+	const piece = 256
+	var codes [piece]byte
+	var known [2][128]float32
+	known[0] = ue4m3
+	u.of(known[0][:], known[1][:], l)
+	e := fp8.NewEncoder(fp8.E4M3, u.policy)
+	for len(amax) > 0 {
+		n := min(piece, len(amax))
+		u.codes(&e, codes[:n], amax[:n], l)
+		to, by := stored[:n], factors[:n]
+		for i, code := range codes[:n] {
+			to[i], by[i] = known[0][code&0x7F], known[1][code&0x7F]
+		}
+		u.setZeros(to, by, amax, codes[:n], l)
+		stored, factors, amax = stored[n:], factors[n:], amax[n:]
 	}
 }
+
+// ue4m3 are its values, by code.
+var ue4m3 = func() (values [128]float32) {
+	for code := range values {
+		values[code] = fp8.UE4M3(code).Float32()
+	}
+	return values
+}()
+
+func (u *underLevel) setZeros(stored, factors, amax []float32, codes []byte, l level) {
+	if u.zero == nil {
+		return
+	}
+	for i, code := range codes {
+		if code == 0 {
+			stored[i] = u.zero(amax[i], l)
+			u.of(stored[i:i+1], factors[i:i+1], l)
+		}
+	}
+}
+
+// codes writes the UE4M3 of at most 256 amaxes, which have no sign, to dst.
+func (u *underLevel) codes(e *fp8.Encoder, dst []byte, amax []float32, l level) {
+	by := u.factor(l)
+	if u.divisor == 0 {
+		fp8.EncodeBlock(e, dst, amax, by, 0, nil)
+		return
+	}
+	var buffer [256]float32
+	quotients := buffer[:copy(buffer[:], amax)]
+	scaleAll(quotients, u.divisor, 1)
+	if u.expand != 0 {
+		scaleAll(quotients, by.Multiplier, 0)
+		by = multipliedBy(u.expand)
+	}
+	fp8.EncodeBlock(e, dst, quotients, by, 0, nil)
+}
+
+// scaleAll multiplies x by a number or, if divide is 1, divides it by that.
+func scaleAll(x []float32, by float32, divide uint32) {
+	n := len(x) / convert.Step * convert.Step
+	if n > 0 && convert.ScaleBlocks(cpu.Current(), &x[0], 1, n, &by, divide) {
+		x = x[n:]
+	}
+	for i := range x {
+		if divide != 0 {
+			x[i] /= by
+		} else {
+			x[i] *= by
+		}
+	}
+}
+
+// How scales are rounded to UE4M3: to the largest where they are larger, or to NaN.
+var (
+	saturating = fp8.Policy{NaN: fp8.NaNCanonical}
+	orNaN      = fp8.Policy{Overflow: fp8.OverflowNonFinite, Inf: fp8.InfPropagate, NaN: fp8.NaNCanonical}
+)
+
+func multipliedBy(m float32) fp8.Scale { return fp8.FactorScale(1, m, false) }
+func dividedBy(d float32) fp8.Scale    { return fp8.FactorScale(1, d, true) }
+func encoding(l level) fp8.Scale       { return multipliedBy(l.encode) }
 
 // What UE4M3 and E2M1 hold.
 const (
@@ -35,50 +143,6 @@ const (
 	minUE4M3 = 0x1p-9 // above 0
 	maxE2M1  = 6
 )
-
-// ue4m3 rounds x, which must be at least 0 and at most 464, to the nearest value of
-// UE4M3, ties to even. A NaN becomes the canonical one.
-func ue4m3(x float32) float32 {
-	const minNormal = 0x1p-6
-	x = float32(x) // a product is rounded before anything is added to it
-	switch {
-	case x != x:
-		return number.Canonical(x)
-	case x < minNormal:
-		const magic = 0x1p14 // its last place is the smallest step
-		return x + magic - magic
-	}
-	const dropped = 20 // bits of a float32's mantissa
-	bits := math.Float32bits(x)
-	bits += 1<<(dropped-1) - 1 + bits>>dropped&1
-	return math.Float32frombits(bits &^ (1<<dropped - 1))
-}
-
-// ue4m3OrNaN is ue4m3 of a larger x, too, which becomes NaN as in PyTorch.
-func ue4m3OrNaN(x float32) float32 {
-	if x > 464 {
-		x = float32(math.NaN())
-	}
-	return ue4m3(x)
-}
-
-// multiplied is a scale that stores one number and multiplies by another. Dividing by
-// infinity is multiplying by 0, which a Scale cannot say.
-func multiplied(stored, m float32) fp8.Scale {
-	if m == 0 {
-		return divided(stored, float32(math.Inf(1)))
-	}
-	return fp8.Scale{Stored: stored, Multiplier: m}
-}
-
-// divided is a scale that stores one number and divides by another. Multiplying by
-// infinity is dividing by 0.
-func divided(stored, d float32) fp8.Scale {
-	if d == 0 {
-		return fp8.Scale{Stored: stored, Multiplier: float32(math.Inf(1))}
-	}
-	return fp8.Scale{Stored: stored, Divisor: d}
-}
 
 // teLevel is _quantize_blockwise_reference of TransformerEngine's reference_nvfp4.py: the
 // largest block scale times 6 is largest.
@@ -96,26 +160,26 @@ func teOuter(amax float32) level {
 	return l
 }
 
-func nvfp4TE(amax float32, l level) fp8.Scale {
-	return teScale(amax*l.encode, l)
-}
+var nvfp4TE = underLevel{factor: encoding, policy: saturating, of: teScale}
 
-// teScale is the scale of a block that should have the scale s.
-func teScale(s float32, l level) fp8.Scale {
-	stored := ue4m3(min(s, maxUE4M3))
-	return fp8.Scale{Stored: stored, Multiplier: min(1/float32(stored*l.stored), math.MaxFloat32)}
+func teScale(stored, factors []float32, l level) {
+	for i, s := range stored {
+		factors[i] = min(1/float32(s*l.stored), math.MaxFloat32)
+	}
 }
 
 // nvfp4TorchAO is _nvfp4_quantize of torchao's nvfp4_tensor.py.
-func nvfp4TorchAO(amax float32, _ level) fp8.Scale {
-	s := torchAOScale(amax / maxE2M1)
-	return fp8.Scale{Stored: s, Multiplier: 1 / s}
+var nvfp4TorchAO = underLevel{
+	factor: func(level) fp8.Scale { return dividedBy(maxE2M1) }, policy: saturating,
+	of: func(stored, factors []float32, _ level) {
+		for i, s := range stored {
+			stored[i] = atLeast(s, torchAOLeast)
+			factors[i] = 1 / stored[i]
+		}
+	},
 }
 
-func torchAOScale(s float32) float32 {
-	const epsilon = 0x1p-6 // the smallest normal value
-	return ue4m3(min(max(s, epsilon), maxUE4M3))
-}
+const torchAOLeast = 0x1p-6 // the smallest normal value
 
 // torchAOOuter is per_tensor_amax_to_scale there, and ModelOpt's
 // get_weights_scaling_factor_2.
@@ -124,9 +188,14 @@ func torchAOOuter(amax float32) level {
 	return level{amax: amax, stored: stored, encode: 1 / stored}
 }
 
-func nvfp4TorchAOGlobal(amax float32, l level) fp8.Scale {
-	s := torchAOScale(amax / maxE2M1 / l.stored)
-	return multiplied(s, l.encode/s)
+var nvfp4TorchAOGlobal = underLevel{
+	divisor: maxE2M1, factor: func(l level) fp8.Scale { return dividedBy(l.stored) }, policy: saturating,
+	of: func(stored, factors []float32, l level) {
+		for i, s := range stored {
+			stored[i] = atLeast(s, torchAOLeast)
+			factors[i] = l.encode / stored[i]
+		}
+	},
 }
 
 // compressedTensorsOuter is generate_gparam of compressed-tensors' helpers.py; PyTorch
@@ -141,23 +210,33 @@ func compressedTensorsOuter(amax float32) level {
 }
 
 // nvfp4CompressedTensors is calculate_qparams there, and _quantize of forward_helpers.py.
-func nvfp4CompressedTensors(amax float32, l level) fp8.Scale {
-	s := ue4m3(min(l.encode*float32(amax/maxE2M1), maxUE4M3))
-	if s == 0 {
-		s = 0.125
-	}
-	return divided(s, s/l.stored)
+var nvfp4CompressedTensors = underLevel{
+	divisor: maxE2M1, factor: encoding, policy: saturating, divide: true,
+	of: func(stored, factors []float32, l level) {
+		for i, s := range stored {
+			if s == 0 {
+				stored[i] = 0.125
+			}
+			factors[i] = stored[i] / l.stored
+		}
+	},
 }
 
 // nvfp4ModelOpt is get_weights_scaling_factor and quantize of Model-Optimizer's
 // nvfp4_tensor.py.
-func nvfp4ModelOpt(amax float32, l level) fp8.Scale {
-	s := amax / float32(maxE2M1*l.stored)
-	if s == 0 {
-		s = 1
-	}
-	s = ue4m3(min(max(s, minUE4M3), maxUE4M3))
-	return divided(s, s*l.stored)
+var nvfp4ModelOpt = underLevel{
+	factor: func(l level) fp8.Scale { return dividedBy(maxE2M1 * l.stored) }, policy: saturating, divide: true,
+	zero: func(amax float32, l level) float32 {
+		if amax/float32(maxE2M1*l.stored) == 0 {
+			return 1
+		}
+		return minUE4M3
+	},
+	of: func(stored, factors []float32, l level) {
+		for i, s := range stored {
+			factors[i] = s * l.stored
+		}
+	},
 }
 
 // fourOverSixOuter is compute_nv_scale_factors of fouroversix' reference.py, for blocks
@@ -168,24 +247,21 @@ func fourOverSixOuter(m, largest float32) outerArithmetic {
 	}
 }
 
-// fourOverSixScale is the scale of a block whose largest code is m; its scale is expanded
-// by another factor for a smaller one.
-func fourOverSixScale(amax, m, expand float32, l level) fp8.Scale {
-	var s float32
-	if l.amax != 0 {
-		s = ue4m3OrNaN(float32(float32(amax/m)*l.encode) * expand)
+// fourOverSixUnder is how blocks are scaled whose largest code is m; expand
+// makes the largest code smaller.
+func fourOverSixUnder(m, expand float32) underLevel {
+	return underLevel{
+		divisor: m, factor: encoding, expand: expand, policy: orNaN,
+		of: func(stored, factors []float32, l level) {
+			decode := 1 / l.encode
+			for i, s := range stored {
+				factors[i] = 1 / float32(decode*s)
+				if s == 0 || l.amax == 0 {
+					stored[i], factors[i] = 0, 0
+				}
+			}
+		},
 	}
-	if s == 0 {
-		return multiplied(0, 0)
-	}
-	decode := 1 / l.encode
-	return multiplied(s, 1/float32(decode*s))
 }
 
-func nvfp4FourOverSixStatic6(amax float32, l level) fp8.Scale {
-	return fourOverSixScale(amax, 6, 1, l)
-}
-
-func nvfp4FourOverSixStatic4(amax float32, l level) fp8.Scale {
-	return fourOverSixScale(amax, 4, 1, l)
-}
+var nvfp4FourOverSixStatic6, nvfp4FourOverSixStatic4 = fourOverSixUnder(6, 0), fourOverSixUnder(4, 0)

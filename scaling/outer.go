@@ -2,7 +2,6 @@ package scaling
 
 import (
 	"context"
-	"fmt"
 	"math"
 	"sync"
 
@@ -89,24 +88,24 @@ type levels struct {
 	blocks   int // rows of a block
 }
 
-// setLevels finds out the levels of t from the amaxes in q or else from src, which is read
-// once for it.
-func setLevels[T fp8.Float](ctx context.Context, s *levels, t *tensor.Tensor, src []T, q *Quantizer) error {
+// outer are the levels as a tensor keeps them.
+func (s *levels) outer(rule *outerRule) tensor.Outer {
+	return tensor.Outer{Scales: s.scales, Rows: s.rows, Divide: rule.divide}
+}
+
+// start prepares for t, whose recipe is q's.
+func (s *levels) start(t *tensor.Tensor, q *Quantizer) {
 	rows, cols := t.Dims()
-	traits := q.Recipe.Profile.traits()
 	s.rows = q.Recipe.outerRows()
 	_, s.gridCols = t.Grid()
 	s.blocks, _ = t.Block.Extents(rows, cols)
 	n := outerCount(t, s.rows)
-	s.all, s.scales, s.amax, s.nan = s.all[:0], s.scales[:0], s.amax[:0], s.nan[:0]
-	for range n {
-		s.amax, s.nan = append(s.amax, 0), append(s.nan, false)
-	}
-	if q.OuterAmax != nil {
-		copy(s.amax, q.OuterAmax)
-	} else if err := outerAmax(ctx, s, src, cols, q.Workers); err != nil {
-		return fmt.Errorf("tensor %q: %w", t.Name, err)
-	}
+	s.all, s.scales = s.all[:0], s.scales[:0]
+	s.amax, s.nan = append(s.amax[:0], make([]float32, n)...), append(s.nan[:0], make([]bool, n)...)
+}
+
+// set finds out the levels from their amaxes.
+func (s *levels) set(traits *traits) {
 	for i, amax := range s.amax {
 		if s.nan[i] && !traits.leavesNaN {
 			amax = float32(math.NaN())
@@ -115,7 +114,23 @@ func setLevels[T fp8.Float](ctx context.Context, s *levels, t *tensor.Tensor, sr
 		l.stored = number.Canonical(l.stored)
 		s.all, s.scales = append(s.all, l), append(s.scales, l.stored)
 	}
-	return nil
+}
+
+// fromBlocks finds the amaxes of levels from those of blocks, and reports whether it could: a
+// NaN hides what else is in its block.
+func (s *levels) fromBlocks(amax []float32, leavesNaN bool) (ok bool) {
+	under := len(amax) // blocks under each
+	if len(s.amax) > 1 {
+		under = s.rows / s.blocks * s.gridCols
+	}
+	for i := range s.amax {
+		lo := min(i*under, len(amax))
+		s.amax[i], s.nan[i] = fp8.Amax(amax[lo:min(lo+under, len(amax))])
+		if s.nan[i] && leavesNaN {
+			return false
+		}
+	}
+	return true
 }
 
 // outerAmax finds the largest magnitude under each outer scale.

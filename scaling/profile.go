@@ -77,6 +77,8 @@ type traits struct {
 	profile    Profile
 	scale      arithmetic
 	row        rowArithmetic // scale of many, where that is worth a loop of its own
+	pow2       bool          // scales are powers of two, of many by steps
+	divide     bool          // values are divided by a scale
 	leavesNaN  bool          // amax is taken over what is not NaN
 	activation tensor.Block  // inputs and gradients
 	weight     tensor.Block
@@ -112,20 +114,20 @@ var (
 var profiles = []traits{
 	{profile: TEDelayed, leavesNaN: true, delayed: true},
 	{profile: TECurrent, epsilon: true, scale: teCurrent, row: teCurrentRow, leavesNaN: true},
-	{profile: TECurrentPow2, epsilon: true, scale: floorPow2(teCurrent), row: floorPow2Row(teCurrentRow), leavesNaN: true},
+	{profile: TECurrentPow2, epsilon: true, scale: floorPow2(teCurrent), pow2: true, leavesNaN: true},
 	{profile: TEBlock, epsilon: true, scale: teBlock, row: teBlockRow, leavesNaN: true, activation: tile, weight: square},
-	{profile: TEBlockPow2, epsilon: true, scale: floorPow2(teBlock), row: floorPow2Row(teBlockRow), leavesNaN: true, activation: tile, weight: square},
+	{profile: TEBlockPow2, epsilon: true, scale: floorPow2(teBlock), pow2: true, leavesNaN: true, activation: tile, weight: square},
 	{profile: TorchAOTensorwise, scale: torchAO},
-	{profile: TorchAOTensorwisePow2, scale: torchAOPow2},
+	{profile: TorchAOTensorwisePow2, scale: torchAOPow2, pow2: true},
 	{profile: TorchAORowwise, scale: torchAO, activation: wholeRow, weight: wholeRow},
-	{profile: TorchAORowwisePow2, scale: torchAOPow2, activation: wholeRow, weight: wholeRow},
+	{profile: TorchAORowwisePow2, scale: torchAOPow2, pow2: true, activation: wholeRow, weight: wholeRow},
 	{profile: DeepGEMM, scale: deepGEMM, row: deepGEMMRow, activation: tile, weight: square},
-	{profile: DeepGEMMUE8M0, scale: deepGEMMUE8M0, activation: tile, weight: square},
-	{profile: DeepSeek, scale: deepSeek, row: deepSeekRow, leavesNaN: true, activation: tile, weight: square},
-	{profile: DeepSeekUE8M0, scale: scaleDeepSeekUE8M0, leavesNaN: true, activation: tile, weight: square},
+	{profile: DeepGEMMUE8M0, scale: deepGEMMUE8M0, pow2: true, activation: tile, weight: square},
+	{profile: DeepSeek, scale: deepSeek, row: deepSeekRow, divide: true, leavesNaN: true, activation: tile, weight: square},
+	{profile: DeepSeekUE8M0, scale: scaleDeepSeekUE8M0, pow2: true, divide: true, leavesNaN: true, activation: tile, weight: square},
 	{profile: MTFP8, scale: mtfp8, leavesNaN: true, activation: tile, weight: square},
 	mx(traits{profile: MXFloor, scale: mxFloor}),
-	mx(traits{profile: MXRCeil, scale: mxRCeil, row: mxRCeilRow, leavesNaN: true}),
+	mx(traits{profile: MXRCeil, scale: mxRCeil, leavesNaN: true}),
 	mx(traits{profile: MXRCeilTorchAO, scale: mxRCeilTorchAO}),
 	mx(traits{profile: MXCeil, scale: mxCeil}),
 	mx(traits{profile: MXEven, scale: mxEven}),
@@ -134,7 +136,7 @@ var profiles = []traits{
 	mx(traits{profile: MXTEPow2, scale: mxTEPow2, formats: e2m1, policy: fp8.Policy{NaN: fp8.NaNZero}}),
 	mx(traits{profile: MXFourOverSix, scale: mxFourOverSix, formats: e2m1, policy: positiveZero}),
 	{profile: DeepGEMMFP4, scale: deepGEMM, row: deepGEMMRow, activation: tile, weight: tile, formats: e2m1, policy: deepGEMMFP4},
-	mx(traits{profile: DeepGEMMFP4UE8M0, scale: deepGEMMUE8M0, formats: e2m1, policy: deepGEMMFP4}),
+	mx(traits{profile: DeepGEMMFP4UE8M0, scale: deepGEMMUE8M0, pow2: true, formats: e2m1, policy: deepGEMMFP4}),
 	te(traits{profile: NVFP4TE, weight: square16}),
 	te(traits{profile: NVFP4TERow, outer: &outerRule{level: teOuter, rows: 1}}),
 	teChoice(NVFP4TE4Over6MAE448, fouroversix.Absolute, 448, false),
@@ -145,14 +147,14 @@ var profiles = []traits{
 	teChoice(NVFP4TE4Over6MAE256Fast, fouroversix.Absolute, 256, true),
 	teChoice(NVFP4TE4Over6MSE448Fast, fouroversix.Square, 448, true),
 	teChoice(NVFP4TE4Over6MSE256Fast, fouroversix.Square, 256, true),
-	nvfp4(nvfp4TorchAO, traits{profile: NVFP4TorchAO}),
-	nvfp4(nvfp4TorchAOGlobal, traits{profile: NVFP4TorchAOGlobal, outer: &outerRule{level: torchAOOuter}}),
-	nvfp4(nvfp4CompressedTensors, traits{profile: NVFP4CompressedTensors, policy: castFP4,
+	nvfp4(&nvfp4TorchAO, traits{profile: NVFP4TorchAO}),
+	nvfp4(&nvfp4TorchAOGlobal, traits{profile: NVFP4TorchAOGlobal, outer: &outerRule{level: torchAOOuter}}),
+	nvfp4(&nvfp4CompressedTensors, traits{profile: NVFP4CompressedTensors, policy: castFP4,
 		outer: &outerRule{level: compressedTensorsOuter, divide: true}}),
-	nvfp4(nvfp4ModelOpt, traits{profile: NVFP4ModelOpt, policy: positiveZero, outer: &outerRule{level: torchAOOuter}}),
-	nvfp4(nvfp4FourOverSixStatic6, traits{profile: NVFP4FourOverSixStatic6, policy: positiveZero,
+	nvfp4(&nvfp4ModelOpt, traits{profile: NVFP4ModelOpt, policy: positiveZero, outer: &outerRule{level: torchAOOuter}}),
+	nvfp4(&nvfp4FourOverSixStatic6, traits{profile: NVFP4FourOverSixStatic6, policy: positiveZero,
 		outer: &outerRule{level: fourOverSixOuter(6, 448)}}),
-	nvfp4(nvfp4FourOverSixStatic4, traits{profile: NVFP4FourOverSixStatic4, policy: positiveZero,
+	nvfp4(&nvfp4FourOverSixStatic4, traits{profile: NVFP4FourOverSixStatic4, policy: positiveZero,
 		outer: &outerRule{level: fourOverSixOuter(4, 448)}}),
 	fourOverSixOf(NVFP4FourOverSixMAE, fouroversix.Absolute),
 	fourOverSixOf(NVFP4FourOverSixMSE, fouroversix.Square),
@@ -161,14 +163,14 @@ var profiles = []traits{
 
 // mx completes the traits of a profile of MX formats.
 func mx(t traits) traits {
-	t.scaleFormat = tensor.E8M0Scales
+	t.scaleFormat, t.pow2 = tensor.E8M0Scales, true
 	t.activation, t.weight = micro, micro
 	return t
 }
 
 // nvfp4 completes the traits of a profile of NVFP4.
-func nvfp4(scale underLevel, t traits) traits {
-	t.scale, t.row = scale.arithmetic, scale.row
+func nvfp4(under *underLevel, t traits) traits {
+	t.scale, t.row, t.divide = under.scale, under.row, under.divide
 	t.scaleFormat, t.formats, t.activation = tensor.UE4M3Scales, e2m1, sixteen
 	if t.weight == (tensor.Block{}) {
 		t.weight = sixteen
@@ -182,7 +184,7 @@ func te(t traits) traits {
 	if t.outer == nil {
 		t.outer = &outerRule{level: teOuter}
 	}
-	return nvfp4(nvfp4TE, t)
+	return nvfp4(&nvfp4TE, t)
 }
 
 func teChoice(p Profile, rule fouroversix.Rule, largest float32, fast bool) traits {
@@ -192,7 +194,7 @@ func teChoice(p Profile, rule fouroversix.Rule, largest float32, fast bool) trai
 
 func fourOverSixOf(p Profile, rule fouroversix.Rule) traits {
 	outer := &outerRule{level: fourOverSixOuter(maxE2M1, 256)}
-	return nvfp4(nvfp4FourOverSixStatic6, traits{profile: p, policy: positiveZero, outer: outer, choice: fourOverSixChoice(rule)})
+	return nvfp4(&nvfp4FourOverSixStatic6, traits{profile: p, policy: positiveZero, outer: outer, choice: fourOverSixChoice(rule)})
 }
 
 // choiceBlock reports whether the error of a block has a defined order.
@@ -263,14 +265,15 @@ func (t *traits) scaleOf(amax float32, l limits) fp8.Scale {
 	return t.blockScale(amax, false, l)
 }
 
-// scaleRow sets scales[i] to the scale of a block with amax[i] and without NaN.
-func (t *traits) scaleRow(scales []fp8.Scale, amax []float32, l limits) {
+// scaleRow sets the scales of blocks with those amaxes and without NaN.
+func (t *traits) scaleRow(stored, factors, amax []float32, l limits) {
 	if t.row != nil {
-		t.row(scales, amax, l)
+		t.row(stored, factors, amax, l)
 		return
 	}
 	for i, a := range amax {
-		scales[i] = t.scale(a, l)
+		s := t.scale(a, l)
+		stored[i], factors[i] = s.Stored, factorOf(s, t.divide)
 	}
 }
 

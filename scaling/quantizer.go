@@ -119,12 +119,27 @@ func quantizeInTime[T fp8.Float](ctx context.Context, t *tensor.Tensor, src []T,
 	s := inTimes.Get().(*inTime)
 	defer s.put()
 	s.traits, s.limits = q.Recipe.Profile.traits(), q.Recipe.limits(float32(min(number.Of[T]().Max(), math.MaxFloat32)))
+	s.steps = s.traits.steps(s.limits)
 	encoding.Scale, encoding.ScaleRow = s.scale, s.scaleRow
 	if s.traits.outer != nil {
-		if err := setLevels(ctx, &s.levels, t, src, q); err != nil {
-			return err
+		s.levels.start(t, q)
+		if q.OuterAmax != nil {
+			copy(s.levels.amax, q.OuterAmax)
+			s.levels.set(s.traits)
+			encoding.Outer = s.levels.outer(s.traits.outer)
+		} else {
+			workers := q.Workers // q itself stays on the stack
+			encoding.Levels = func(amax []float32) (tensor.Outer, error) {
+				if !s.levels.fromBlocks(amax, s.traits.leavesNaN) {
+					_, cols := t.Dims()
+					if err := outerAmax(ctx, &s.levels, src, cols, workers); err != nil {
+						return tensor.Outer{}, err
+					}
+				}
+				s.levels.set(s.traits)
+				return s.levels.outer(s.traits.outer), nil
+			}
 		}
-		encoding.Outer = tensor.Outer{Scales: s.levels.scales, Rows: s.levels.rows, Divide: s.traits.outer.divide}
 	}
 	if s.traits.choice != nil {
 		s.grid.set(t, sourceOf(src))
@@ -170,6 +185,7 @@ func (q *Quantizer) delayedScales() tensor.ScaleFunc {
 type inTime struct {
 	traits *traits
 	limits limits
+	steps  *steps // or nil
 	levels levels // where there are outer scales
 	grid   grid   // where the choice needs values
 
@@ -202,21 +218,22 @@ func (s *inTime) blockScale(block int, amax float32, nan bool) fp8.Scale {
 	return s.traits.blockScale(amax, nan, l)
 }
 
-func (s *inTime) rowScales(first int, scales []fp8.Scale, amax []float32) {
-	if s.traits.outer == nil {
-		s.traits.scaleRow(scales, amax, s.limits)
-		return
+func (s *inTime) rowScales(first int, stored, factors, amax []float32) (divide bool) {
+	if s.steps != nil {
+		s.steps.row(stored, factors, amax)
+		return s.traits.divide
 	}
-	l := s.limits
-	for len(amax) > 0 {
-		var n int
-		l.level, n = s.levels.of(first)
-		n = min(n, len(amax))
-		if s.traits.choice != nil {
-			s.traits.choice.pickRow(&s.grid, first, scales[:n], amax[:n], l.level)
-		} else {
-			s.traits.scaleRow(scales[:n], amax[:n], l)
+	l, n := s.limits, len(amax)
+	for ; len(amax) > 0; first, stored, factors, amax = first+n, stored[n:], factors[n:], amax[n:] {
+		if s.traits.outer != nil {
+			l.level, n = s.levels.of(first)
+			n = min(n, len(amax))
 		}
-		first, scales, amax = first+n, scales[n:], amax[n:]
+		if s.traits.choice != nil {
+			s.traits.choice.pickRow(&s.grid, first, stored[:n], factors[:n], amax[:n], l.level)
+		} else {
+			s.traits.scaleRow(stored[:n], factors[:n], amax[:n], l)
+		}
 	}
+	return s.traits.divide
 }

@@ -1,8 +1,11 @@
 package scaling_test
 
 import (
+	"bytes"
+	"fmt"
 	"math"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"testing"
 
@@ -194,4 +197,42 @@ func TestScale(t *testing.T) {
 	}
 	_, err := scaling.Scale[float32](scaling.Recipe{Profile: "none"}, 1, false)
 	require.ErrorContains(t, err, "unknown profile")
+}
+
+// TestRecipesByWorkers shares a tensor among workers, who take parts of a block where it is
+// of many rows, and compares it with what one alone makes of it, with and without a NaN.
+func TestRecipesByWorkers(t *testing.T) {
+	const rows, cols = 640, 1024 // for two workers
+	r := rand.New(rand.NewPCG(35, 4))
+	src := make([]float32, rows*cols)
+	for i := range src {
+		src[i] = float32(r.NormFloat64() * math.Exp2(float64(i/cols%7)))
+	}
+	for _, p := range scaling.Profiles() {
+		if p.Delayed() || testing.Short() && strings.Contains(string(p), "4over6") {
+			continue
+		}
+		blocks := []tensor.Block{p.Block(scaling.Input), {}, {Cols: 96}, {Rows: 500}}
+		for i, block := range blocks {
+			recipe := p.Recipe(scaling.Input)
+			if recipe.Block = block; recipe.Check() != nil {
+				continue // of outer scales of rows, or chosen by values
+			}
+			src[7*cols+77] = 1
+			if i%2 == 1 {
+				src[7*cols+77] = float32(math.NaN())
+			}
+			quantize := func(workers int) (*tensor.Tensor, fp8.Stats) {
+				var st fp8.Stats
+				x := &tensor.Tensor{Shape: []int{rows, cols}}
+				require.NoError(t, scaling.Quantize(t.Context(), x, src, scaling.Quantizer{Recipe: recipe, Options: tensor.Options{Workers: workers, Stats: &st}}))
+				return x, st
+			}
+			want, wantStats := quantize(1)
+			got, gotStats := quantize(2)
+			require.True(t, bytes.Equal(want.Codes, got.Codes), "%v", recipe)
+			require.Equal(t, fmt.Sprint(want.Scales, want.Outer), fmt.Sprint(got.Scales, got.Outer), "%v", recipe)
+			require.Equal(t, wantStats, gotStats)
+		}
+	}
 }

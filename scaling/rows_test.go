@@ -3,6 +3,7 @@ package scaling
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -25,16 +26,28 @@ func TestProductIsFinite(t *testing.T) {
 	require.True(t, number.IsFinite(-math.MaxFloat32))
 }
 
-// TestRows compares scales of blocks side by side with those of each alone.
+// edges are amaxes from which scales may go another way.
+func edges() []float32 {
+	return []float32{0, math.SmallestNonzeroFloat32, 0x1p-127, 0x1p-126, 1e-30, 1e-12, 1e-4, 0.5, 1, 448, 57344, math.MaxFloat32, float32(math.Inf(1))}
+}
+
+// TestRows compares scales of blocks side by side with those of each alone: near the edges,
+// at either end of each power of two and at random, and on either side of where a scale
+// changes.
 func TestRows(t *testing.T) {
-	amax := []float32{0, math.SmallestNonzeroFloat32, 0x1p-127, 0x1p-126, 1e-30, 1e-12, 1e-4, 0.5, 1, 448, 57344, math.MaxFloat32, float32(math.Inf(1))}
 	r := rand.New(rand.NewPCG(1, 2))
-	for range 1000 {
-		amax = append(amax, math.Float32frombits(r.Uint32N(0x7F800000)))
+	amax := edges()
+	for _, a := range edges() {
+		for d := range uint32(5) {
+			amax = append(amax, math.Float32frombits(max(math.Float32bits(a), 2)+d-2))
+		}
 	}
-	bits := func(s fp8.Scale) [3]uint32 {
-		return [3]uint32{math.Float32bits(s.Stored), math.Float32bits(s.Multiplier), math.Float32bits(s.Divisor)}
+	for field := range uint32(255) {
+		for _, bits := range []uint32{0, 1, 0x7FFFFE, 0x7FFFFF, r.Uint32N(1 << 23)} {
+			amax = append(amax, math.Float32frombits(field<<23|bits))
+		}
 	}
+	amax = slices.DeleteFunc(amax, func(a float32) bool { return a != a })
 	for i := range profiles {
 		tr := &profiles[i]
 		if tr.delayed || tr.choice != nil {
@@ -44,19 +57,79 @@ func TestRows(t *testing.T) {
 			if !tr.profile.For(f) {
 				continue
 			}
-			for _, epsilon := range []float32{0, 0.01} {
-				for _, source := range []float32{65504, math.MaxFloat32} {
-					l := limits{max: f.Max(), mantissa: f.Mantissa(), source: source, epsilon: epsilon}
-					if tr.outer != nil {
-						l.level = tr.outer.level(source)
-					}
-					scales := make([]fp8.Scale, len(amax))
-					tr.scaleRow(scales, amax, l)
-					for k, a := range amax {
-						require.Equal(t, bits(tr.blockScale(a, false, l)), bits(scales[k]), "%s, %v, amax %v", tr.profile, l, a)
-					}
+			for _, source := range []float32{65504, 0x1.FEp127, math.MaxFloat32} {
+				l := Recipe{Profile: tr.profile, Format: f}.limits(source)
+				if tr.epsilon && r.IntN(2) == 0 {
+					l.epsilon = 0.01
 				}
+				if tr.outer != nil {
+					l.level = tr.outer.level([]float32{0, 1e-30, 1, 65504, float32(math.Inf(1))}[r.IntN(5)])
+				}
+				compareRow(t, tr, amax, l)
+				compareRow(t, tr, borders(tr, l), l)
 			}
 		}
 	}
+}
+
+// borders are the amaxes on either side of where the scales of a profile change within a
+// power of two.
+func borders(tr *traits, l limits) (amax []float32) {
+	stored := func(bits uint32) uint32 {
+		return math.Float32bits(tr.blockScale(math.Float32frombits(bits), false, l).Stored)
+	}
+	for field := range uint32(255) {
+		lo, hi := field<<23, field<<23|0x7FFFFF
+		if stored(lo) == stored(hi) {
+			continue
+		}
+		for first := stored(lo); lo+1 < hi; {
+			if middle := lo + (hi-lo)/2; stored(middle) == first {
+				lo = middle
+			} else {
+				hi = middle
+			}
+		}
+		for d := range uint32(4) {
+			amax = append(amax, math.Float32frombits(max(lo, 1)+d-1))
+		}
+	}
+	return amax
+}
+
+func compareRow(t *testing.T, tr *traits, amax []float32, l limits) {
+	t.Helper()
+	stored, factors := make([]float32, len(amax)), make([]float32, len(amax))
+	compare := func(row string) {
+		for i, a := range amax {
+			s := tr.blockScale(a, false, l)
+			want := sameEffect(s)
+			got := sameEffect(fp8.FactorScale(stored[i], factors[i], tr.divide))
+			if got != want {
+				t.Fatalf("%s of %s, %+v, amax %v (%08x): %08x, want %08x", row, tr.profile, l, a, math.Float32bits(a), got, want)
+			}
+		}
+	}
+	tr.scaleRow(stored, factors, amax, l)
+	compare("row")
+	if s := tr.steps(l); s != nil {
+		s.row(stored, factors, amax)
+		compare("steps")
+	}
+}
+
+// sameEffect are the bits of what s stores and of what it does: it multiplies by the first
+// or divides by the second, which is 1 where it does not.
+func sameEffect(s fp8.Scale) [3]uint32 {
+	by, of := s.Multiplier, float32(1)
+	if by == 0 {
+		by, of = 1, s.Stored
+		if s.Divisor != 0 {
+			of = s.Divisor
+		}
+		if math.IsInf(float64(of), 0) {
+			by, of = 0, 1
+		}
+	}
+	return [3]uint32{math.Float32bits(s.Stored), math.Float32bits(by), math.Float32bits(of)}
 }

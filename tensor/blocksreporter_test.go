@@ -103,26 +103,40 @@ func TestBlocksReporterDetail(t *testing.T) {
 	require.Equal(t, quantize(new(recorder)), quantize(new(blocksRecorder)))
 }
 
-// TestScaleRowThatSetsNothing leaves the zero Scale, whatever was quantized before.
-func TestScaleRowThatSetsNothing(t *testing.T) {
-	src := []float32{1, 2, 3, 4}
-	for _, scale := range []fp8.Scale{{Stored: 0.5, Multiplier: 2}, {}} {
-		x := &tensor.Tensor{Name: "x", Format: fp8.E4M3, Shape: []int{2, 2}, Block: tensor.Block{Rows: 1, Cols: 1}}
-		require.NoError(t, tensor.Quantize(t.Context(), x, src, tensor.Quantizer{
-			Scale: func(int, float32, bool) fp8.Scale { return scale },
-			ScaleRow: func(_ int, scales []fp8.Scale, _ []float32) {
-				for i := range scales {
-					if scale != (fp8.Scale{}) {
-						scales[i] = scale
+// TestScaleRow asks for many scales at a time, and for each alone where one block has a NaN.
+func TestScaleRow(t *testing.T) {
+	nan := float32(math.NaN())
+	for _, divide := range []bool{false, true} {
+		for _, third := range []float32{-3, nan} {
+			alone := 0
+			x := &tensor.Tensor{Name: "x", Format: fp8.E4M3, Shape: []int{2, 2}, Block: tensor.Block{Rows: 1, Cols: 1}}
+			require.NoError(t, tensor.Quantize(t.Context(), x, []float32{1, 2, third, 4}, tensor.Quantizer{
+				Scale: func(int, float32, bool) fp8.Scale {
+					alone++
+					return fp8.Scale{Stored: 0.25, Multiplier: 4}
+				},
+				ScaleRow: func(first int, stored, factors, amax []float32) bool {
+					require.Equal(t, []float32{1, 2, 3, 4}, amax)
+					for i := range stored {
+						stored[i], factors[i] = float32(first+i)+0.5, 2
 					}
+					return divide
+				},
+				Options: tensor.Options{Workers: 1},
+			}))
+			if third != third {
+				require.Equal(t, 4, alone)
+				require.Equal(t, []float32{0.25, 0.25, 0.25, 0.25}, x.Scales)
+				continue
+			}
+			require.Zero(t, alone)
+			require.Equal(t, []float32{0.5, 1.5, 2.5, 3.5}, x.Scales)
+			for i, v := range []float32{1, 2, -3, 4} {
+				if v *= 2; divide {
+					v /= 4
 				}
-			},
-			Options: tensor.Options{Workers: 1},
-		}))
-		want := float32(1)
-		if scale != (fp8.Scale{}) {
-			want = 0.5
+				require.Equal(t, v, fp8.E4M3.Float32(x.Codes[i]))
+			}
 		}
-		require.Equal(t, []float32{want, want, want, want}, x.Scales)
 	}
 }

@@ -22,8 +22,14 @@ type job[T fp8.Float] struct {
 	t     *Tensor
 	src   []T
 	q     Quantizer
-	rows  int // of each part that a worker takes; a multiple of a block's
+	rows  int // of each part that a worker takes; a multiple of a block's, unless split
 	alone bool
+
+	// Amaxes of all blocks are found, into t.Scales, before any is encoded where q has
+	// Levels, and where workers split blocks: these have the scales that are kept then.
+	first  bool
+	split  bool
+	scales []fp8.Scale
 
 	blocks BlocksReporter // hears of strips; or nil
 
@@ -45,11 +51,23 @@ func quantize[T fp8.Float](ctx context.Context, t *Tensor, src []T, q Quantizer)
 		j = new(job[T])
 	}
 	j.t, j.src, j.q, j.err = t, src, q, nil
-	j.alone = workers == 1
-	j.rows = max(jobSize/cols/blockRows, 1) * blockRows
 	j.listen()
-	j.meter.Start(ctx, q.Progress, q.Op, 2*int64(len(src)))
-	j.queue.Run(ceilDiv(rows, j.rows), workers, j)
+	units := int64(2 * len(src))
+	j.rows = max(jobSize/cols/blockRows, 1) * blockRows
+	j.split = q.Reporter == nil && workers > 1 && blockRows > 1 && j.rows == blockRows && ceilDiv(rows, j.rows) < 2*workers
+	if j.split {
+		j.rows = max(jobSize/cols, 1)
+	}
+	if q.Levels != nil && q.Reporter != nil && j.blocks == nil {
+		units += int64(len(src)) // blocks that are reported one by one are read once more
+	}
+	j.meter.Start(ctx, q.Progress, q.Op, units)
+	if q.Levels != nil || j.split {
+		j.amaxes(workers)
+	}
+	if j.err == nil {
+		j.run(workers)
+	}
 	err := j.err
 	j.meter.Stop()
 	j.t, j.src, j.q, j.blocks, j.err = nil, nil, Quantizer{}, nil, nil
@@ -58,6 +76,41 @@ func quantize[T fp8.Float](ctx context.Context, t *Tensor, src []T, q Quantizer)
 		return fmt.Errorf("tensor %q: %w", t.Name, err)
 	}
 	return nil
+}
+
+// run has workers do j's parts.
+func (j *job[T]) run(workers int) {
+	rows, _ := j.t.Dims()
+	jobs := ceilDiv(rows, j.rows)
+	workers = min(workers, jobs)
+	j.alone = workers == 1
+	j.queue.Run(jobs, workers, j)
+}
+
+// amaxes finds those of all blocks, and what has to be known of all before one is encoded.
+func (j *job[T]) amaxes(workers int) {
+	clear(j.t.Scales)
+	j.first = true
+	j.run(workers)
+	j.first = false
+	if j.err == nil {
+		j.err = j.t.setOuter(&j.q)
+	}
+	if j.err != nil || !j.split {
+		return
+	}
+	s := scratchPool.Get().(*scratch)
+	defer s.put()
+	rows, _ := j.t.Dims()
+	j.scales = resize(j.scales, len(j.t.Scales))
+	j.eachStrip(0, rows, func(at strip) error {
+		copy(s.amax[:], j.t.Scales[at.index:][:at.blocks()])
+		j.scale(s, at)
+		for k := range at.blocks() {
+			j.scales[at.index+k] = s.row.Scale(k)
+		}
+		return nil
+	})
 }
 
 // listen finds out whether the Reporter can hear of strips.
@@ -74,7 +127,7 @@ func (q *Quantizer) workers(n int) int {
 	if q.Stats != nil && q.Stats.Detail != nil {
 		return 1
 	}
-	return min(parallel.Workers(q.Workers), ceilDiv(n, worthwhile()))
+	return min(parallel.Workers(q.Workers), max(n/worthwhile(), 1))
 }
 
 // worthwhile returns the number of values for which a goroutine gains more than
@@ -83,13 +136,13 @@ func worthwhile() int {
 	if cpu.Current() == cpu.Generic {
 		return 1 << 15
 	}
-	return 1 << 20
+	return 1 << 18
 }
 
 // Work does parts of j until none is left.
 func (j *job[T]) Work(queue *parallel.Queue) {
 	s := scratchPool.Get().(*scratch)
-	defer scratchPool.Put(s)
+	defer s.put()
 	total := j.q.Stats
 	if !j.alone && total != nil {
 		s.stats = fp8.Stats{}
@@ -118,7 +171,7 @@ func (j *job[T]) work(queue *parallel.Queue, s *scratch, total *fp8.Stats) error
 	for i, ok := queue.Next(); ok; i, ok = queue.Next() {
 		lo, hi := i*j.rows, min((i+1)*j.rows, rows)
 		var err error
-		if j.q.Reporter == nil || j.blocks != nil {
+		if j.q.Reporter == nil || j.blocks != nil || j.first {
 			err = j.strips(s, lo, hi, total)
 		} else {
 			err = j.oneByOne(&s.pace, lo, hi, total)
@@ -155,6 +208,12 @@ type scratch struct {
 	stripScratch
 	stats fp8.Stats
 	pace  pace
+}
+
+// put returns s to the pool, without what belongs to the caller.
+func (s *scratch) put() {
+	s.row.Set(s.scales[:0], 1)
+	scratchPool.Put(s)
 }
 
 var scratchPool = sync.Pool{New: func() any { return new(scratch) }}

@@ -18,10 +18,10 @@ import (
 // NaN left out; nan says whether there was a NaN.
 type ScaleFunc func(block int, amax float32, nan bool) fp8.Scale
 
-// ScaleRowFunc sets scales[i] to what a [ScaleFunc] returns for block first+i of the
-// given amax, without NaN, for all i. Scales and amax are of one length. A scale that is
-// not set is the zero Scale.
-type ScaleRowFunc func(first int, scales []fp8.Scale, amax []float32)
+// ScaleRowFunc sets all scales of blocks side by side, none of which holds a NaN, to what a
+// [ScaleFunc] returns: block first+i, of amax[i], has the dequantization scale stored[i] and
+// multiplies its values by factors[i] or, if divide, divides them by it. All are of one length.
+type ScaleRowFunc func(first int, stored, factors, amax []float32) (divide bool)
 
 // Options are what Quantize of this package and of package scaling have in common.
 // The zero value is silent and uses all processors.
@@ -61,6 +61,10 @@ type Quantizer struct {
 	// copied.
 	ScaleFormat ScaleFormat
 	Outer       Outer
+
+	// Levels, unless nil, takes the place of Outer: it is told the amax of every block, in
+	// the order of Tensor.Scales, NaN where there is a NaN in it, before any has a scale.
+	Levels func(amax []float32) (Outer, error)
 
 	// ScaleRow, unless nil, takes the place of Scale for up to 1024 blocks side by side,
 	// in one call. A single NaN in them has all of them go through Scale, and so do
@@ -113,7 +117,7 @@ func Quantize[T fp8.Float](ctx context.Context, t *Tensor, src []T, q Quantizer)
 	}
 	t.allocate(&q)
 	if len(src) == 0 {
-		return nil
+		return t.setOuter(&q)
 	}
 	if q.Op == "" {
 		q.Op = "quantize"
@@ -137,7 +141,7 @@ func Quantize[T fp8.Float](ctx context.Context, t *Tensor, src []T, q Quantizer)
 // quantizeDetailed is quantize. A Detail compares values with what codes stand for, which
 // under outer scales only the whole tensor tells.
 func quantizeDetailed[T fp8.Float](ctx context.Context, t *Tensor, src []T, q Quantizer) error {
-	if q.Outer.None() || q.Stats == nil || q.Stats.Detail == nil {
+	if q.Outer.None() && q.Levels == nil || q.Stats == nil || q.Stats.Detail == nil {
 		return quantize(ctx, t, src, q)
 	}
 	detail := q.Stats.Detail
@@ -166,11 +170,30 @@ func (t *Tensor) allocate(q *Quantizer) {
 		t.Codes, t.Scales, t.Outer.Scales = nil, nil, nil
 	}
 	t.ScaleFormat = q.ScaleFormat
-	t.Outer = Outer{append(t.Outer.Scales[:0], q.Outer.Scales...), q.Outer.Rows, q.Outer.Divide}
+	t.copyOuter(q.Outer)
 	t.Stride, t.ScaleStride, t.shared = 0, 0, false
 	t.Codes = resize(t.Codes, t.Len())
 	rows, cols := t.Grid()
 	t.Scales = resize(t.Scales, rows*cols)
+}
+
+func (t *Tensor) copyOuter(o Outer) {
+	t.Outer = Outer{append(t.Outer.Scales[:0], o.Scales...), o.Rows, o.Divide}
+}
+
+// setOuter asks q's Levels, if there are any. t.Scales are amaxes of blocks.
+func (t *Tensor) setOuter(q *Quantizer) error {
+	if q.Levels == nil {
+		return nil
+	}
+	o, err := q.Levels(t.Scales)
+	if err == nil {
+		err = t.checkOuter(o)
+	}
+	if err == nil {
+		t.copyOuter(o)
+	}
+	return err
 }
 
 func resize[T any](s []T, n int) []T { return slices.Grow(s[:0], n)[:n] }

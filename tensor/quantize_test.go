@@ -166,7 +166,7 @@ func TestQuantizeWorkers(t *testing.T) {
 		require.NoError(t, err)
 		defer restore()
 		src := convert[float32](mixed(rand.New(rand.NewPCG(5, 6)), shape[0]*shape[1], true))
-		for _, b := range []tensor.Block{{}, {Rows: 1}, {Rows: 1, Cols: 128}, {Rows: 128, Cols: 128}, {Rows: 100, Cols: 1}, {Rows: 5, Cols: 100}} {
+		for _, b := range []tensor.Block{{}, {Rows: 1}, {Rows: 1, Cols: 128}, {Rows: 128, Cols: 128}, {Rows: 100, Cols: 1}, {Rows: 5, Cols: 100}, {Cols: 128}, {Rows: 1700}, {Rows: 3000, Cols: 1}} {
 			policy := fp8.Policy{Rounding: fp8.Rounding(b.Rows % 3), Seed: 9}
 			var want tensor.Tensor
 			var total fp8.Stats

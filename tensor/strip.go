@@ -1,8 +1,6 @@
 package tensor
 
 import (
-	"slices"
-
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/internal/convert"
 )
@@ -18,10 +16,11 @@ const (
 
 // stripScratch is what a goroutine needs to encode strips.
 type stripScratch struct {
-	amax   [stripBlocks]float32
-	scales [stripBlocks]fp8.Scale
-	row    fp8.BlockScales
-	heard  [heardBlocks]fp8.Stats
+	amax    [stripBlocks]float32
+	factors [stripBlocks]float32
+	scales  [stripBlocks]fp8.Scale
+	row     fp8.BlockScales
+	heard   [heardBlocks]fp8.Stats
 }
 
 // strip is where in src and codes a strip lies, and how it is cut.
@@ -32,21 +31,26 @@ type strip struct {
 	index             int // of its first block in Tensor.Scales
 }
 
-// strips encodes rows [lo, hi), which start and end with a block, where there is no
-// Reporter or one that hears of many blocks at a time.
+// strips encodes rows [lo, hi), or finds their amaxes, where there is no Reporter or one that
+// hears of many blocks at a time.
 func (j *job[T]) strips(s *scratch, lo, hi int, total *fp8.Stats) error {
-	t := j.t
-	_, cols := t.Dims()
-	blockRows, blockCols := t.Block.Extents(t.Dims())
-	_, gridCols := t.Grid()
-	encoder := fp8.NewEncoder(t.Format, j.q.Policy)
-	bandRows := blockRows
+	encoder := fp8.NewEncoder(j.t.Format, j.q.Policy)
+	return j.eachStrip(lo, hi, func(at strip) error { return j.strip(s, &encoder, at, total) })
+}
+
+// eachStrip calls f for each strip of rows [lo, hi), which start and end with a block or
+// where workers split one.
+func (j *job[T]) eachStrip(lo, hi int, f func(at strip) error) error {
+	_, cols := j.t.Dims()
+	blockRows, blockCols := j.t.Block.Extents(j.t.Dims())
+	_, gridCols := j.t.Grid()
 	flat := blockCols == cols // all of a block is one row of a strip
+	bandRows := blockRows
 	if blockRows == 1 && cols%blockCols == 0 {
 		bandRows, flat = hi-lo, true // and so are all blocks
 	}
-	for i := lo; i < hi; i += bandRows {
-		rows := min(bandRows, hi-i)
+	for i := lo; i < hi; {
+		rows := min(bandRows-(i%blockRows), hi-i)
 		band := strip{i * cols, rows, cols, cols, blockCols, i / blockRows * gridCols}
 		if flat {
 			band = strip{i * cols, 1, rows * cols, 0, blockRows * blockCols, i / blockRows * gridCols}
@@ -55,13 +59,17 @@ func (j *job[T]) strips(s *scratch, lo, hi int, total *fp8.Stats) error {
 		for k := 0; k < band.cols; k += width {
 			here := band
 			here.first, here.cols, here.index = band.first+k, min(width, band.cols-k), band.index+k/band.block
-			if err := j.strip(s, &encoder, here, total); err != nil {
+			if err := f(here); err != nil {
 				return err
 			}
 		}
+		i += rows
 	}
 	return nil
 }
+
+// blocks returns how many there are in a strip.
+func (at *strip) blocks() int { return ceilDiv(at.cols, at.block) }
 
 // stripWidth returns how many columns of blocks of the given extents make a strip.
 func stripWidth(rows, block int) int {
@@ -70,27 +78,47 @@ func stripWidth(rows, block int) int {
 	return max(cols/block, 1) * block
 }
 
-// strip encodes a strip and writes its stored scales.
+// strip encodes a strip and writes its stored scales, or finds its amaxes.
 func (j *job[T]) strip(s *scratch, e *fp8.Encoder, at strip, total *fp8.Stats) error {
-	n := ceilDiv(at.cols, at.block)
-	amax, scales := s.amax[:n], s.scales[:n]
-	clear(amax)
-	err := at.pieces(&s.pace, func(lo, hi int) { fp8.AmaxBlocks(amax, j.src[lo:hi], at.block) })
-	if err != nil {
-		return err
-	}
-	j.scale(scales, amax, at)
-	stored := j.t.Scales[at.index:][:n]
-	for k := range stored {
-		stored[k] = storedScale(scales[k])
+	known := j.t.Scales[at.index:][:at.blocks()]
+	switch {
+	case j.split && !j.first:
+		s.row.Set(j.scales[at.index:][:len(known)], at.block)
+	case j.q.Levels != nil && !j.first:
+		copy(s.amax[:], known)
+		j.scale(s, at)
+	default:
+		amax := s.amax[:len(known)]
+		clear(amax)
+		err := at.pieces(&s.pace, func(lo, hi int) { fp8.AmaxBlocks(amax, j.src[lo:hi], at.block) })
+		if err != nil {
+			return err
+		}
+		if j.first {
+			j.keep(known, amax)
+			return nil
+		}
+		j.scale(s, at)
 	}
 	if j.blocks != nil {
 		return j.hear(s, e, at, total)
 	}
-	s.row.Set(scales, at.block)
 	return at.pieces(&s.pace, func(lo, hi int) {
 		fp8.EncodeBlocks(e, j.t.Codes[lo:hi], j.src[lo:hi], &s.row, uint64(lo), total)
 	})
+}
+
+// keep raises what is known to amax.
+func (j *job[T]) keep(known, amax []float32) {
+	if !j.split {
+		copy(known, amax)
+		return
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for k, a := range amax {
+		known[k] = max(known[k], a)
+	}
 }
 
 // hear encodes a strip whose scales are known, block after block, and tells the
@@ -105,7 +133,7 @@ func (j *job[T]) hear(s *scratch, e *fp8.Encoder, at strip, total *fp8.Stats) er
 			block := at
 			block.first, block.cols = at.first+k*at.block, min(at.block, at.cols-k*at.block)
 			err := block.pieces(&s.pace, func(lo, hi int) {
-				fp8.EncodeBlock(e, j.t.Codes[lo:hi], j.src[lo:hi], s.scales[k], uint64(lo), &heard[i])
+				fp8.EncodeBlock(e, j.t.Codes[lo:hi], j.src[lo:hi], s.row.Scale(k), uint64(lo), &heard[i])
 			})
 			if err != nil {
 				return err
@@ -118,21 +146,33 @@ func (j *job[T]) hear(s *scratch, e *fp8.Encoder, at strip, total *fp8.Stats) er
 	return nil
 }
 
-// scale sets the scales of a strip's blocks.
-func (j *job[T]) scale(scales []fp8.Scale, amax []float32, at strip) {
-	isNaN := func(a float32) bool { return a != a }
-	if j.q.ScaleRow != nil && !slices.ContainsFunc(amax, isNaN) {
-		clear(scales) // of what another tensor left
-		j.q.ScaleRow(at.index, scales, amax)
+// scale sets the scales of a strip's blocks, of which s.amax are known, in s.row and as far
+// as they are stored.
+func (j *job[T]) scale(s *scratch, at strip) {
+	stored := j.t.Scales[at.index:][:at.blocks()]
+	amax := s.amax[:len(stored)]
+	if j.q.ScaleRow != nil && !anyNaN(amax) {
+		factors := s.factors[:len(amax)]
+		divide := j.q.ScaleRow(at.index, stored, factors, amax)
+		s.row.SetFactors(stored, factors, divide, at.block)
 		return
 	}
+	scales := s.scales[:len(amax)]
 	for k, a := range amax {
-		nan := isNaN(a)
+		nan := a != a
 		if nan {
 			a = amaxWithoutNaN(j.src, at, k)
 		}
 		scales[k] = j.q.Scale(at.index+k, a, nan)
+		stored[k] = storedScale(scales[k])
 	}
+	s.row.Set(scales, at.block)
+}
+
+// anyNaN reports whether one of amax is NaN.
+func anyNaN(amax []float32) bool {
+	_, nan := fp8.Amax(amax)
+	return nan
 }
 
 // pieces calls f for the elements of each row of a strip: all at a time or, where

@@ -172,44 +172,100 @@ reduce:
 	VZEROUPPER
 	RET
 
+// Y0 = the largest of each lane of the block at SI, of DX values. Y1 to Y3 are lost.
+#define BLOCKMAX(loop) \
+	MOVQ DX, BX \
+	VPXOR Y0, Y0, Y0 \
+	VPXOR Y1, Y1, Y1 \
+loop: \
+	VPAND (SI), Y15, Y2 \
+	VPAND 32(SI), Y15, Y3 \
+	VPMAXUD Y2, Y0, Y0 \
+	VPMAXUD Y3, Y1, Y1 \
+	ADDQ $64, SI \
+	SUBQ $16, BX \
+	JNZ loop \
+	VPMAXUD Y1, Y0, Y0
+
+// The largest of each lane of block k of 16, or of 32, at SI go where REDUCEEIGHT wants them.
+#define SIXTEEN(k) \
+	VPAND (64*k)(SI), Y15, Y0 \
+	VPAND (64*k+32)(SI), Y15, Y1 \
+	VPMAXUD Y1, Y0, Y0 \
+	VMOVDQU Y0, (32*k)(R13)
+
+#define THIRTYTWO(k) \
+	VPAND (128*k)(SI), Y15, Y0 \
+	VPAND (128*k+32)(SI), Y15, Y1 \
+	VPAND (128*k+64)(SI), Y15, Y2 \
+	VPAND (128*k+96)(SI), Y15, Y3 \
+	VPMAXUD Y1, Y0, Y0 \
+	VPMAXUD Y3, Y2, Y2 \
+	VPMAXUD Y2, Y0, Y0 \
+	VMOVDQU Y0, (32*k)(R13)
+
 // func maxBlocksAVX2(dst, src *float32, blocks, block int)
 //
-// block is a positive multiple of 16, blocks is positive.
-TEXT ·maxBlocksAVX2(SB), NOSPLIT, $0-32
+// block is a positive multiple of 16, blocks is positive. Eight blocks are reduced at a time.
+TEXT ·maxBlocksAVX2(SB), 0, $288-32
 	MOVQ dst+0(FP), DI
 	MOVQ src+8(FP), SI
 	MOVQ blocks+16(FP), CX
 	MOVQ block+24(FP), DX
+	LEAQ 31(SP), R13
+	ANDQ $-32, R13
 	VPCMPEQD Y15, Y15, Y15
 	VPSRLD $1, Y15, Y15 // magnitude
 	MOVL $0x7FC00000, AX
-	VMOVD AX, X14 // NaN
+	VMOVD AX, X7
+	VPBROADCASTD X7, Y7 // NaN
+	SUBQ $8, CX
+	JLT last
 
-nextBlock:
-	MOVQ DX, BX
-	VPXOR Y0, Y0, Y0
-	VPXOR Y1, Y1, Y1
+eight:
+	CMPQ DX, $16
+	JEQ sixteens
+	CMPQ DX, $32
+	JEQ thirtyTwos
+	XORQ R8, R8
 
-inBlock:
-	VPAND (SI), Y15, Y2
-	VPAND 32(SI), Y15, Y3
-	VPMAXUD Y2, Y0, Y0
-	VPMAXUD Y3, Y1, Y1
-	ADDQ $64, SI
-	SUBQ $16, BX
-	JNZ inBlock
-	VPMAXUD Y1, Y0, Y0
+ofEight:
+	BLOCKMAX(inBlock)
+	VMOVDQU Y0, (R13)(R8*1)
+	ADDQ $32, R8
+	CMPQ R8, $256
+	JLT ofEight
+
+reduceEight:
+	REDUCEEIGHT(VPMAXUD)
+	RAISEEIGHT
+	SUBQ $8, CX
+	JGE eight
+
+last:
+	ADDQ $8, CX
+	JZ done
+
+one:
+	BLOCKMAX(inLast)
 	REDUCE256(VPMAXUD, Y0, X0, X1)
-	VMOVD (DI), X1
-	VPMAXUD X1, X0, X0
-	VCMPPS $3, X0, X0, X2
-	VBLENDVPS X2, X14, X0, X0
-	VMOVD X0, (DI)
-	ADDQ $4, DI
+	RAISEONE
 	DECQ CX
-	JNZ nextBlock
+	JNZ one
+
+done:
 	VZEROUPPER
 	RET
+
+sixteens:
+	EACHOFEIGHT(SIXTEEN)
+	ADDQ $512, SI
+	JMP reduceEight
+
+thirtyTwos:
+	EACHOFEIGHT(THIRTYTWO)
+	ADDQ $1024, SI
+	JMP reduceEight
 
 // func maxElementsAVX2(dst, src *float32, n int)
 //

@@ -156,40 +156,95 @@ reduce:
 	VZEROUPPER
 	RET
 
+// Y0 = the largest of each lane of the block at SI, of DX values. Z1 is lost.
+#define BLOCKMAX(loop) \
+	MOVQ DX, BX \
+	VPXORD Z0, Z0, Z0 \
+loop: \
+	VPANDD (SI), Z16, Z1 \
+	VPMAXUD Z1, Z0, Z0 \
+	ADDQ $64, SI \
+	SUBQ $16, BX \
+	JNZ loop \
+	VEXTRACTI64X4 $1, Z0, Y1 \
+	VPMAXUD Y1, Y0, Y0
+
+// The largest of each lane of block k of 16, or of 32, at SI go where REDUCEEIGHT wants them.
+#define SIXTEEN(k) \
+	VPANDD (64*k)(SI), Z16, Z0 \
+	VEXTRACTI64X4 $1, Z0, Y1 \
+	VPMAXUD Y1, Y0, Y0 \
+	VMOVDQU Y0, (32*k)(R13)
+
+#define THIRTYTWO(k) \
+	VPANDD (128*k)(SI), Z16, Z0 \
+	VPANDD (128*k+64)(SI), Z16, Z1 \
+	VPMAXUD Z1, Z0, Z0 \
+	VEXTRACTI64X4 $1, Z0, Y1 \
+	VPMAXUD Y1, Y0, Y0 \
+	VMOVDQU Y0, (32*k)(R13)
+
 // func maxBlocksAVX512(dst, src *float32, blocks, block int)
 //
-// block is a positive multiple of 16, blocks is positive.
-TEXT ·maxBlocksAVX512(SB), NOSPLIT, $0-32
+// block is a positive multiple of 16, blocks is positive. Eight blocks are reduced at a time.
+TEXT ·maxBlocksAVX512(SB), 0, $288-32
 	MOVQ dst+0(FP), DI
 	MOVQ src+8(FP), SI
 	MOVQ blocks+16(FP), CX
 	MOVQ block+24(FP), DX
+	LEAQ 31(SP), R13
+	ANDQ $-32, R13
 	VPTERNLOGD $0xFF, Z16, Z16, Z16
-	VPSRLD $1, Z16, Z16
+	VPSRLD $1, Z16, Z16 // magnitude
 	MOVL $0x7FC00000, AX
-	VPBROADCASTD AX, Z17 // NaN
+	VPBROADCASTD AX, Y7 // NaN
+	SUBQ $8, CX
+	JLT last
 
-nextMax:
-	MOVQ DX, BX
-	VPXORD Z0, Z0, Z0
+eight:
+	CMPQ DX, $16
+	JEQ sixteens
+	CMPQ DX, $32
+	JEQ thirtyTwos
+	XORQ R8, R8
 
-inBlock:
-	VPANDD (SI), Z16, Z1
-	VPMAXUD Z1, Z0, Z0
-	ADDQ $64, SI
-	SUBQ $16, BX
-	JNZ inBlock
-	REDUCE512(VPMAXUD, Z0, Y0, Y1, X0, X1)
-	VMOVD (DI), X1
-	VPMAXUD X1, X0, X0
-	VCMPPS $3, Z0, Z0, K1
-	VMOVDQA32 Z17, K1, Z0
-	VMOVD X0, (DI)
-	ADDQ $4, DI
+ofEight:
+	BLOCKMAX(inBlock)
+	VMOVDQU Y0, (R13)(R8*1)
+	ADDQ $32, R8
+	CMPQ R8, $256
+	JLT ofEight
+
+reduceEight:
+	REDUCEEIGHT(VPMAXUD)
+	RAISEEIGHT
+	SUBQ $8, CX
+	JGE eight
+
+last:
+	ADDQ $8, CX
+	JZ done
+
+one:
+	BLOCKMAX(inLast)
+	REDUCE256(VPMAXUD, Y0, X0, X1)
+	RAISEONE
 	DECQ CX
-	JNZ nextMax
+	JNZ one
+
+done:
 	VZEROUPPER
 	RET
+
+sixteens:
+	EACHOFEIGHT(SIXTEEN)
+	ADDQ $512, SI
+	JMP reduceEight
+
+thirtyTwos:
+	EACHOFEIGHT(THIRTYTWO)
+	ADDQ $1024, SI
+	JMP reduceEight
 
 // func maxElementsAVX512(dst, src *float32, n int)
 //

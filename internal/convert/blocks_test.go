@@ -9,12 +9,16 @@ import (
 	"github.com/octavo-fp8/octavo/internal/kernels/kernelstest"
 )
 
-// TestMaxBlocksBF16 has larger and smaller values in every place.
-func TestMaxBlocksBF16(t *testing.T) {
-	extremes := []uint16{0x7F80, 0xFF80, 0x7FC0, 0xFFFF, 0x7F81, 0x7F7F, 0xFF7F, 0, 0x8000, 0x4000, 0xC001}
-	kernelstest.Compare(t, maxBlocksBF16.Name(), func(t *testing.T, l cpu.Level) {
+// TestMaxBlocksHalves has larger and smaller values in every place.
+func TestMaxBlocksHalves(t *testing.T) {
+	bits := map[Source]func(uint16) uint32{
+		BFloat16: func(h uint16) uint32 { return uint32(h) << 16 },
+		Float16:  float16,
+	}
+	extremes := []uint16{0x7F80, 0xFF80, 0x7FC0, 0xFFFF, 0x7F81, 0x7F7F, 0xFF7F, 0, 0x8000, 0x4000, 0xC001, 0x7C00, 0xFC01, 0xFBFF, 0x7E00, 1, 0x83FF}
+	kernelstest.Compare(t, maxBlocksHalves.Name(), func(t *testing.T, l cpu.Level) {
 		lengths(func(block int) {
-			for blocks := 1; blocks <= 3; blocks++ {
+			for blocks := 1; blocks <= blocksFor(block); blocks++ {
 				src := slices.Repeat([]uint16{0xFF80}, blocks*block+2) // before and after: not to be seen
 				part := src[1:][:blocks*block]
 				for i := range part {
@@ -23,21 +27,22 @@ func TestMaxBlocksBF16(t *testing.T) {
 				for place := range part {
 					before := part[place]
 					part[place] = extremes[place%len(extremes)]
+					of := Source(place+blocks)%2 + BFloat16
 					dst := slices.Repeat([]float32{123}, blocks+2)
 					want := slices.Clone(dst)
 					for b := range blocks {
 						dst[b+1] = float32((b + place) % 3 * 2)
 						most := math.Float32bits(dst[b+1])
 						for _, x := range part[b*block : (b+1)*block] {
-							most = max(most, uint32(x&0x7FFF)<<16)
+							most = max(most, bits[of](x)&^(1<<31))
 						}
 						want[b+1] = canonical(most)
 					}
-					if !MaxBlocksBF16(l, &dst[1], &part[0], blocks, block) {
+					if !MaxBlocksHalves(l, &dst[1], &part[0], blocks, block, of) {
 						t.Fatal("there is no kernel")
 					}
 					if !slices.EqualFunc(dst, want, sameBits) {
-						t.Fatalf("%d blocks of %d, %04x at %d: %v, want %v", blocks, block, part[place], place, dst, want)
+						t.Fatalf("source %d, %d blocks of %d, %04x at %d: %v, want %v", of, blocks, block, part[place], place, dst, want)
 					}
 					part[place] = before
 				}
@@ -71,5 +76,37 @@ func TestScaleBlocks(t *testing.T) {
 				}
 			}
 		})
+	})
+}
+
+// TestSpread has extremes of all kinds in every place.
+func TestSpread(t *testing.T) {
+	const canary = float32(77)
+	kernelstest.Compare(t, spread.Name(), func(t *testing.T, l cpu.Level) {
+		for n := 1; n <= 40; n++ {
+			for _, each := range []int{1, 2, 3, 4, 5, 8, 11, 16} {
+				for place := range n {
+					stored, factors := make([]float32, n), make([]float32, n)
+					want := Extremes{Smallest: math.MaxUint32}
+					dst := slices.Repeat([]float32{canary}, n*each+2)
+					wantDst := slices.Clone(dst)
+					for i := range n {
+						s, f := uint32(0x3F800000+i), uint32(0x40000000+5*i)
+						if i == place {
+							s, f = extremes[(n+each)%len(extremes)], extremes[(n+place)%len(extremes)]
+						}
+						stored[i], factors[i] = math.Float32frombits(s), math.Float32frombits(f)
+						want = Extremes{max(want.Stored, s), max(want.Largest, f), min(want.Smallest, f)}
+						for k := range each {
+							wantDst[1+i*each+k] = factors[i]
+						}
+					}
+					got, ok := Spread(l, &dst[1], &stored[0], &factors[0], n, each)
+					if !ok || got != want || !slices.EqualFunc(dst, wantDst, sameBits) {
+						t.Fatalf("%d, each %d times, %d is extreme: %x %v, want %x", n, each, place, got, ok, want)
+					}
+				}
+			}
+		}
 	})
 }

@@ -29,6 +29,10 @@ type Encoding struct {
 	Zeros     Zeros
 	Often     uint32 // 1 if many codes will be zero or saturated, for which a kernel then need not look
 
+	// Ahead is how many bytes behind what is encoded lies what will be needed next, which
+	// comes from memory while a kernel computes. It need not be there.
+	Ahead uint32
+
 	// For Stochastic: the random bits of element i of src are those of fp8's
 	// stream with keys K0 and K1 at index Index+i, which must not exceed 32 bits.
 	K0, K1, Index uint32
@@ -91,6 +95,10 @@ type Counts struct {
 	ZeroCodes    uint32
 	Zeros        uint32 // x is zero
 }
+
+// Extremes are the largest bits of scales that are stored, and the largest and smallest of
+// what values are multiplied or divided by. A sign makes bits large.
+type Extremes struct{ Stored, Largest, Smallest uint32 }
 
 // Decoding is what a kernel must know of a format and a scale to decode.
 type Decoding struct {

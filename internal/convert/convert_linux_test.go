@@ -52,6 +52,15 @@ func TestBounds(t *testing.T) {
 				inBounds(t, note, func() { MaxBits(l, floats(at(source, 4*n)), n) })
 				inBounds(t, note, func() { MaxBlocks(l, floats(at(destination, 4)), floats(at(source, 4*n)), 1, n) })
 				inBounds(t, note, func() { MaxBlocks(l, floats(at(destination, n/4)), floats(at(source, 4*n)), n/16, 16) })
+				for of := BFloat16; of <= Float16; of++ {
+					inBounds(t, note, func() { MaxBlocksHalves(l, floats(at(destination, 4)), halves(at(source, 2*n)), 1, n, of) })
+					inBounds(t, note, func() { MaxBlocksHalves(l, floats(at(destination, n/4)), halves(at(source, 2*n)), n/16, 16, of) })
+				}
+				for each := 1; 4*n*each <= len(destination) && each <= 5; each++ {
+					inBounds(t, note, func() {
+						Spread(l, floats(at(destination, 4*n*each)), floats(at(source, 4*n)), floats(at(factors, 4*n)), n, each)
+					})
+				}
 				inBounds(t, note, func() { MaxElements(l, floats(at(destination, 4*n)), floats(at(source, 4*n)), n) })
 				inBounds(t, note, func() { WidenBF16(l, floats(at(destination, 4*n)), halves(at(source, 2*n)), n) })
 				inBounds(t, note, func() { WidenF16(l, floats(at(destination, 4*n)), halves(at(source, 2*n)), n) })

@@ -314,8 +314,11 @@ prepared:
 	JLT half
 
 loop:
+	MOVL Encoding_Ahead(AX), BX
 	CMPL Encoding_Source(AX), $const_Float32
 	JNE halves
+	PREFETCHT1 (SI)(BX*1)
+	PREFETCHT1 64(SI)(BX*1)
 
 values:
 	VPAND (SI), Y11, Y0 // |x|
@@ -419,6 +422,8 @@ store:
 	RET
 
 halves:
+	ADDQ NEXT, BX
+	PREFETCHT1 (BX)
 	MOVQ NEXT, BX
 	CMPL Encoding_Source(AX), $const_BFloat16
 	JNE float16s

@@ -297,8 +297,13 @@ start:
 	JLT tail
 
 loop:
+	MOVL Encoding_Ahead(AX), BX
 	CMPL Encoding_Source(AX), $const_Float32
 	JNE halves
+	PREFETCHT1 (SI)(BX*1)
+	PREFETCHT1 64(SI)(BX*1)
+	PREFETCHT1 128(SI)(BX*1)
+	PREFETCHT1 192(SI)(BX*1)
 	VMOVUPS (SI), Z0
 	VMOVUPS 64(SI), Z1
 	VMOVUPS 128(SI), Z2
@@ -384,6 +389,9 @@ largest:
 	RET
 
 halves:
+	ADDQ NEXT(SP), BX
+	PREFETCHT1 (BX)
+	PREFETCHT1 64(BX)
 	MOVQ NEXT(SP), BX
 	CMPL Encoding_Source(AX), $const_BFloat16
 	JNE float16s

@@ -8,15 +8,19 @@ import (
 )
 
 var (
-	maxBlocksBF16 = kernels.New("convert.MaxBlocksBF16", kernels.At[maxHalvesFunc](cpu.AVX2, maxBlocksBF16AVX2))
-	scaleBlocks   = kernels.New("convert.ScaleBlocks", kernels.At[scaleFunc](cpu.AVX2, scaleBlocksAVX2))
+	maxBlocksHalves = kernels.New("convert.MaxBlocksHalves", kernels.At[maxHalvesFunc](cpu.AVX2, maxBlocksHalvesAVX2))
+	scaleBlocks     = kernels.New("convert.ScaleBlocks", kernels.At[scaleFunc](cpu.AVX2, scaleBlocksAVX2))
+	spread          = kernels.New("convert.Spread", kernels.At[spreadFunc](cpu.AVX2, spreadAVX2))
 )
 
 //go:noescape
-func maxBlocksBF16AVX2(dst *float32, src *uint16, blocks, block int)
+func maxBlocksHalvesAVX2(dst *float32, src *uint16, blocks, block int, float16 uint32)
 
 //go:noescape
 func scaleBlocksAVX2(dst *float32, blocks, block int, scales *float32, divide uint32)
+
+//go:noescape
+func spreadAVX2(dst, stored, factors *float32, n, each int, x *Extremes)
 
 // encodeHalves are the kernels of encode, which widen 16-bit floats where they read them.
 var encodeHalves = kernels.New("convert.EncodeHalves",

@@ -5,7 +5,8 @@ package convert
 import "github.com/octavo-fp8/octavo/internal/kernels"
 
 var (
-	encodeHalves  = kernels.New[encodeFunc]("convert.EncodeHalves")
-	maxBlocksBF16 = kernels.New[maxHalvesFunc]("convert.MaxBlocksBF16")
-	scaleBlocks   = kernels.New[scaleFunc]("convert.ScaleBlocks")
+	encodeHalves    = kernels.New[encodeFunc]("convert.EncodeHalves")
+	maxBlocksHalves = kernels.New[maxHalvesFunc]("convert.MaxBlocksHalves")
+	scaleBlocks     = kernels.New[scaleFunc]("convert.ScaleBlocks")
+	spread          = kernels.New[spreadFunc]("convert.Spread")
 )

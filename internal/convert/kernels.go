@@ -19,8 +19,9 @@ type (
 	maxElementsFunc func(dst, src *float32, n int)
 	widenFunc       func(dst *float32, src *uint16, n int)
 	truncateFunc    func(dst *uint16, src *float32, n int)
-	maxHalvesFunc   func(dst *float32, src *uint16, blocks, block int)
+	maxHalvesFunc   func(dst *float32, src *uint16, blocks, block int, float16 uint32)
 	scaleFunc       func(dst *float32, blocks, block int, scales *float32, divide uint32)
+	spreadFunc      func(dst, stored, factors *float32, n, each int, x *Extremes)
 )
 
 // Available reports whether level l has kernels. The functions below panic at one
@@ -99,12 +100,16 @@ func TruncateBF16(l cpu.Level, dst *uint16, src *float32, n int) {
 	f(kernels.NoEscape(dst), kernels.NoEscape(src), n)
 }
 
-// MaxBlocksBF16 is [MaxBlocks] of bfloat16 values. ok is false, and nothing is done, where
-// level l has no kernel.
-func MaxBlocksBF16(l cpu.Level, dst *float32, src *uint16, blocks, block int) (ok bool) {
-	f, ok := maxBlocksBF16.For(l)
+// MaxBlocksHalves is [MaxBlocks] of 16-bit floats of a type. ok is false, and nothing is
+// done, where level l has no kernel.
+func MaxBlocksHalves(l cpu.Level, dst *float32, src *uint16, blocks, block int, of Source) (ok bool) {
+	f, ok := maxBlocksHalves.For(l)
 	if ok {
-		f(kernels.NoEscape(dst), kernels.NoEscape(src), blocks, block)
+		float16 := uint32(0)
+		if of == Float16 {
+			float16 = 1
+		}
+		f(kernels.NoEscape(dst), kernels.NoEscape(src), blocks, block, float16)
 	}
 	return ok
 }
@@ -118,4 +123,15 @@ func ScaleBlocks(l cpu.Level, dst *float32, blocks, block int, scales *float32, 
 		f(kernels.NoEscape(dst), blocks, block, kernels.NoEscape(scales), divide)
 	}
 	return ok
+}
+
+// Spread writes each of n factors to dst as often as each says, and returns the extremes of
+// them and of n scales that are stored. Both numbers are positive. ok is false, and nothing is done, where level l
+// has no kernel.
+func Spread(l cpu.Level, dst, stored, factors *float32, n, each int) (x Extremes, ok bool) {
+	f, ok := spread.For(l)
+	if ok {
+		f(kernels.NoEscape(dst), kernels.NoEscape(stored), kernels.NoEscape(factors), n, each, kernels.NoEscape(&x))
+	}
+	return x, ok
 }

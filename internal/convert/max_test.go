@@ -41,13 +41,21 @@ func TestMaxBits(t *testing.T) {
 // extremes are bits that are large in some way, of both signs.
 var extremes = []uint32{1, 0x80000001, 0x3F800000, 0xFF7FFFFF, 0x7F800000, 0xFF800000, 0x7F800001, 0xFFFFFFFF}
 
+// blocksFor is how many blocks of a length are tested: more than kernels take at a time.
+func blocksFor(block int) int {
+	if block <= 32 {
+		return 18
+	}
+	return 3
+}
+
 // TestMaxBlocks puts the largest value in every place of one of several blocks,
 // larger or smaller than what is there, with others before and after.
 func TestMaxBlocks(t *testing.T) {
 	const canary = float32(12345.5)
 	kernelstest.Compare(t, maxBlocks.Name(), func(t *testing.T, l cpu.Level) {
 		lengths(func(block int) {
-			for blocks := 1; blocks <= 3; blocks++ {
+			for blocks := 1; blocks <= blocksFor(block); blocks++ {
 				src := aligned[float32](blocks*block + 32)
 				for i := range src {
 					src[i] = float32(math.Inf(-1)) // before and after: not to be seen
