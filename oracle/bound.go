@@ -9,6 +9,7 @@ import (
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/gemm"
 	"github.com/octavo-fp8/octavo/internal/dots"
+	"github.com/octavo-fp8/octavo/internal/number"
 	"github.com/octavo-fp8/octavo/internal/sentinel"
 	"github.com/octavo-fp8/octavo/tensor"
 )
@@ -78,7 +79,11 @@ func Bound[T gemm.Output](ctx context.Context, bound []float64, old []T, a, b *t
 		tables := [2][256]float64{magnitudes(a.Format, acc.modeled()), magnitudes(b.Format, acc.modeled())}
 		err = bounds(ctx, bound, old, p.grid, &o, func(t *tile) (func(i, j int, e ending) float64, func()) {
 			s := p.strips(t, &tables)
-			return func(i, j int, e ending) float64 { return d.element(s, i, j, e) }, func() { stripsPool.Put(s) }
+			s.tame = d.tame(s)
+			return func(i, j int, e ending) float64 {
+				bound, _, _ := d.element(s, i, j, e)
+				return bound
+			}, func() { stripsPool.Put(s) }
 		})
 	}
 	if err != nil {
@@ -182,29 +187,84 @@ func newDerivation(p *product, acc Accumulation, o Options, out layout) derivati
 	return d
 }
 
-// element bounds element (i, j).
-func (d *derivation) element(s *strips, i, j int, e ending) float64 {
+// tame reports whether no block of a tile may overflow or underflow, whatever its codes, in
+// an order that is allowed.
+func (d *derivation) tame(s *strips) bool {
+	if !s.kept || !d.p.outers.none || d.chained() || d.acc.Dequantized {
+		return false
+	}
+	least, most := 0x1p200, 0.0
+	take := func(x float64) {
+		if most = max(most, x); x != 0 {
+			least = min(least, x)
+		}
+	}
+	for _, x := range s.scalesA[:(s.tile.i1-s.tile.i0)*s.blocks] {
+		take(x)
+	}
+	for q := range s.blocks {
+		for _, x := range s.scalesB[q*dots.Columns:][:s.tile.j1-s.tile.j0] {
+			take(x)
+		}
+	}
+	t := float64(float64(d.p.block)*d.maxA) * d.maxB
+	return most*max(t, most) < layout32.overflow()/2 && min(least, least*least)*d.quantum >= vanishing
+}
+
+// addBlocks adds up the blocks of an element of a tame tile, whose sums are exact:
+// magnitudes, errors, and what they are of. Of that sum the errors are added without theirs,
+// which takes less than twofold does (Ogita, Rump and Oishi, "Accurate sum and dot product",
+// 2005).
+func (d *derivation) addBlocks(s *strips, i, j int) (total, err float64, sum twofold) {
+	at, n := i*s.blocks, s.blocks*dots.Columns
+	sums, absolute, others := s.sums[at*dots.Columns:][:n], s.absolute[at*dots.Columns:][:n], s.scalesB[:n]
+	inside, small := d.whole, 0.0
+	for q, sa := range s.scalesA[at : at+s.blocks] {
+		if q == s.blocks-1 {
+			inside = d.last
+		}
+		ab, t, x := float64(sa*others[j]), absolute[j], sums[j]
+		total += float64(ab * t)
+		err += float64(ab * float64(t*inside))
+		p := float64(ab * x)
+		rest, lost := math.FMA(ab, x, -p), 0.0
+		sum.hi, lost = number.TwoSum(sum.hi, p)
+		sum.lo += lost + rest
+		small += math.Abs(lost) + math.Abs(rest)
+		j += dots.Columns
+	}
+	// As many roundings, of sums of no more than small.
+	sum.lost = float64(small * float64(float64(2*s.blocks+8)*0x1p-52))
+	return total, err, sum
+}
+
+// element bounds element (i, j). It returns its sum, too, without e, and whether that is to
+// be trusted.
+func (d *derivation) element(s *strips, i, j int, e ending) (bound float64, sum twofold, sure bool) {
 	var total, err float64 // magnitudes, and errors before the last additions
 	outer := outerBound{d: d}
 	outer.begin(i, j)
-	blocks := s.blocks
 	special := s.special(i, j)
-	var broken orderSet
-	row, column := (i-s.tile.i0)*blocks, j-s.tile.j0
-	for q := range blocks {
-		sa, sb := s.scalesA[row+q], s.scalesB[q*dots.Columns+column]
-		t := s.magnitude(i-s.tile.i0, column, q)
-		lo, hi := d.p.span(q)
-		scaled := float64(float64(sa*sb) * t)
-		total += scaled
-		inside := d.whole
-		if q == blocks-1 {
-			inside = d.last
-		}
-		err += float64(float64(sa*sb)*float64(t*inside)) + d.underflow(t, sa, sb, hi-lo)
-		broken |= d.breaks(t, sa, sb, special)
-		if d.overflows(broken) || outer.block(t, sa, sb, hi-lo, special) {
-			return math.Inf(1)
+	row, column := i-s.tile.i0, j-s.tile.j0
+	if sure = s.tame && !special && s.exact(row, column); sure {
+		total, err, sum = d.addBlocks(s, row, column)
+	} else {
+		var broken orderSet
+		for q := range s.blocks {
+			sa, sb := s.scalesA[row*s.blocks+q], s.scalesB[q*dots.Columns+column]
+			t := s.magnitude(row, column, q)
+			lo, hi := d.p.span(q)
+			scaled := float64(float64(sa*sb) * t)
+			total += scaled
+			inside := d.whole
+			if q == s.blocks-1 {
+				inside = d.last
+			}
+			err += float64(float64(sa*sb)*float64(t*inside)) + d.underflow(t, sa, sb, hi-lo)
+			broken |= d.breaks(t, sa, sb, special)
+			if d.overflows(broken) || outer.block(t, sa, sb, hi-lo, special) {
+				return math.Inf(1), sum, false
+			}
 		}
 	}
 	if d.grouped() {
@@ -212,29 +272,33 @@ func (d *derivation) element(s *strips, i, j int, e ending) float64 {
 	}
 	operations := 4*d.p.k + 64
 	if raise(total+err, operations) >= layout32.overflow() {
-		return math.Inf(1)
+		return math.Inf(1), sum, false
 	}
 	total, err = outer.end(total, err)
 	total += math.Abs(float64(e.bias))
 	total += math.Abs(float64(e.old))
 	if e.class() != finite || special {
-		return 0
+		return 0, sum, false
 	}
 	err = float64(err*(1+d.final)) + float64(total*d.final)
 	if raise(total+err, operations) >= layout32.overflow() {
-		return math.Inf(1)
+		return math.Inf(1), sum, false
 	}
-	exact := math.Abs(s.exactFloat64(i, j, e))
+	if !sure {
+		sum, sure = s.sum(i, j)
+	}
+	exact := math.Abs(s.exactFloat64(i, j, e, sum, sure))
 	reach := raise(exact+err, operations)
 	if d.out != layout32 {
 		err += d.out.rounding(reach)
 	}
-	return raise(err+d.out.rounding(exact), operations)
+	return raise(err+d.out.rounding(exact), operations), sum, sure
 }
 
-// exactFloat64 returns element (i, j), which is finite, rounded to nearest.
-func (s *strips) exactFloat64(i, j int, e ending) float64 {
-	if sum, sure := s.sum(i, j); sure {
+// exactFloat64 returns element (i, j), which is finite, rounded to nearest; sum is its, if it
+// is sure.
+func (s *strips) exactFloat64(i, j int, e ending, sum twofold, sure bool) float64 {
+	if sure {
 		sum.addEnding(e)
 		if x, sure := sum.float64(); sure {
 			return x

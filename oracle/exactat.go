@@ -41,12 +41,23 @@ func ExactAt[T gemm.Output](ctx context.Context, exact []T, bound []float64, old
 	}
 	err = p.elements(ctx, op, &o, at, func(t *tile) (func(x place), func()) {
 		s := p.strips(t, tables)
+		s.tame = bound != nil && d.tame(s)
 		return func(x place) {
 			e := newEnding(old, x.i*p.n+x.j, x.j, &o)
-			exact[x.to] = fromBits[T](s.exactBits(x.i, x.j, e, l))
+			var sum twofold
+			var bits uint64
+			sure := false
 			if bound != nil {
-				bound[x.to] = d.element(s, x.i, x.j, e)
+				bound[x.to], sum, sure = d.element(s, x.i, x.j, e)
 			}
+			if sure {
+				sum.addEnding(e)
+				bits, sure = sum.bits(l)
+			}
+			if !sure {
+				bits = s.exactBits(x.i, x.j, e, l)
+			}
+			exact[x.to] = fromBits[T](bits)
 		}, func() { stripsPool.Put(s) }
 	})
 	if err != nil {

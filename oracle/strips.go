@@ -19,6 +19,7 @@ type strips struct {
 	p      *product
 	blocks int
 	kept   bool // sums of all blocks at once: else each is computed when it is asked for
+	tame   bool // as derivation says
 	tile   *tile
 	run    uint64 // of the product whose rows of A these are
 	i0     int

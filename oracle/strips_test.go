@@ -60,3 +60,71 @@ func TestManyBlocks(t *testing.T) {
 		require.Less(t, exact, 15)
 	}
 }
+
+// TestTame demands that an element of a tame tile has the bound and the result that it has
+// block by block, and that tiles whose scales may overflow or vanish are not tame.
+func TestTame(t *testing.T) {
+	const rows, k = 16, 320
+	for _, c := range []struct {
+		name     string
+		tame     bool
+		format   fp8.Format
+		scale    func(r *rand.Rand) float32
+		opposite bool
+	}{
+		{"random", true, fp8.E4M3, func(r *rand.Rand) float32 { return 0.01 + r.Float32() }, false},
+		{"powers of two", true, fp8.E4M3, func(r *rand.Rand) float32 { return float32(int(1) << r.IntN(20)) }, false},
+		{"with zeros", true, fp8.E4M3, func(r *rand.Rand) float32 { return float32(r.IntN(2)) / 3 }, false},
+		{"cancel", true, fp8.E4M3, func(r *rand.Rand) float32 { return 0.3 }, true},
+		{"wide codes", true, fp8.E5M2, func(r *rand.Rand) float32 { return r.Float32() + 1 }, false},
+		{"tiny", false, fp8.E4M3, func(r *rand.Rand) float32 { return 0x1p-80 * (1 + r.Float32()) }, false},
+		{"large", false, fp8.E4M3, func(r *rand.Rand) float32 { return 0x1p100 * (1 + r.Float32()) }, false},
+	} {
+		r := rand.New(rand.NewPCG(35, 7))
+		draw := func(name string, cancel bool) *tensor.Tensor {
+			x := &tensor.Tensor{Name: name, Format: c.format, Shape: []int{rows, k}, Block: tensor.Block{Rows: 1, Cols: 50}, Codes: make([]byte, rows*k)}
+			for i := range x.Codes {
+				x.Codes[i] = byte(r.IntN(120)) | byte(r.IntN(2))<<7
+				if cancel && i%k >= k/2 { // the second half takes the first away
+					x.Codes[i] = x.Codes[i-k/2] ^ 0x80
+				}
+			}
+			for range rows * ((k + 49) / 50) {
+				x.Scales = append(x.Scales, c.scale(r))
+			}
+			return x
+		}
+		a, b := draw("a", false), draw("b", c.opposite)
+		if c.opposite {
+			for i := range a.Codes {
+				if i%k >= k/2 {
+					a.Codes[i] = a.Codes[i-k/2]
+				}
+			}
+		}
+		p, err := newProduct(a, b)
+		require.NoError(t, err, c.name)
+		for _, out := range []layout{layout32, layoutB16} {
+			d := newDerivation(&p, Accumulation{}, Options{}, out)
+			tables := [2][256]float64{magnitudes(a.Format, false), magnitudes(b.Format, false)}
+			s := p.strips(&tile{i1: rows, j1: rows}, &tables)
+			require.Equal(t, c.tame, d.tame(s), c.name)
+			for i := range rows {
+				for j := range rows {
+					e := ending{bias: float32(i-j) / 7}
+					s.tame = false
+					want, _, _ := d.element(s, i, j, e)
+					s.tame = c.tame
+					got, sum, sure := d.element(s, i, j, e)
+					require.Equal(t, want, got, "%s: bound of (%d, %d)", c.name, i, j)
+					sum.addEnding(e)
+					if bits, ok := sum.bits(out); sure && ok {
+						require.Equal(t, out.nearest(s.total(i, j, e)), bits, "%s: (%d, %d)", c.name, i, j)
+					} else if c.name == "random" {
+						require.Fail(t, "the sum is not sure")
+					}
+				}
+			}
+		}
+	}
+}

@@ -16,6 +16,7 @@ import (
 	"github.com/octavo-fp8/octavo/internal/halves"
 	"github.com/octavo-fp8/octavo/internal/memory"
 	"github.com/octavo-fp8/octavo/internal/meter"
+	"github.com/octavo-fp8/octavo/internal/workpool"
 	"github.com/octavo-fp8/octavo/oracle"
 	"github.com/octavo-fp8/octavo/oracle/fault"
 	"github.com/octavo-fp8/octavo/oracle/judge"
@@ -315,13 +316,12 @@ func (s *subject[T]) atol() float64 {
 	return float64(largest)
 }
 
-// judge says what is true of a C and what the test says of it.
-func (s *subject[T]) judge(ctx context.Context, c []T, o Options) (Distance, []Value, bool, error) {
-	d, err := s.distance(ctx, c, o)
+// judge says what is true of a C, got being the same, and what the test says of it.
+func (s *subject[T]) judge(ctx context.Context, c []T, got []float64, o Options) (Distance, []Value, bool, error) {
+	d, err := s.distance(ctx, c, got, o)
 	if err != nil {
 		return d, nil, false, err
 	}
-	got := widened(c)
 	reference := s.reference
 	if reference == nil {
 		reference = got
@@ -330,8 +330,8 @@ func (s *subject[T]) judge(ctx context.Context, c []T, o Options) (Distance, []V
 	return d, values, pass, nil
 }
 
-// distance compares a C with the right one.
-func (s *subject[T]) distance(ctx context.Context, c []T, o Options) (Distance, error) {
+// distance compares a C, got being the same, with the right one.
+func (s *subject[T]) distance(ctx context.Context, c []T, got []float64, o Options) (Distance, error) {
 	r, err := oracle.Compare(ctx, c, s.want, s.bound, oracle.CompareOptions{Rows: s.rows, Cols: s.cols, Workers: o.Workers})
 	if err != nil {
 		return Distance{}, fmt.Errorf("audit: %w", err)
@@ -342,12 +342,11 @@ func (s *subject[T]) distance(ctx context.Context, c []T, o Options) (Distance, 
 	}
 	var all sums
 	for i, x := range c {
-		v := halves.Value(x)
-		if math.Float32bits(v) != math.Float32bits(halves.Value(s.honest[i])) {
+		if math.Float32bits(halves.Value(x)) != math.Float32bits(halves.Value(s.honest[i])) {
 			d.Different++
 		}
-		if w := s.right[i]; w == w && !math.IsInf(w, 0) { // of elements that have a size
-			all.add(float64(v), w)
+		if w := s.right[i]; w-w == 0 { // of elements that have a size
+			all.square(got[i], w)
 		}
 	}
 	d.RelativeL2 = oracle.Number(all.relativeL2())
@@ -396,7 +395,7 @@ func (s *subject[T]) honestKernels(ctx context.Context, p fault.Product, claimed
 		if err := k.compute(ctx, c, p, o.Workers); err != nil {
 			return nil, fmt.Errorf("audit: %s: %w", k.name, err)
 		}
-		d, values, pass, err := s.judge(ctx, c, o)
+		d, values, pass, err := s.judge(ctx, c, widened(c), o)
 		if err != nil {
 			return nil, err
 		}
@@ -408,23 +407,40 @@ func (s *subject[T]) honestKernels(ctx context.Context, p fault.Product, claimed
 	return honest, nil
 }
 
+// atOnce is the number of elements, at most, of a C of which each worker has one of its own.
+const atOnce = 1 << 18
+
 // try puts faults into the product, and returns what becomes of those that it can have.
 func (s *subject[T]) try(ctx context.Context, p fault.Product, faults []fault.Fault, o Options, op string) ([]Trial, error) {
 	m := meter.New(ctx, o.Progress, op, int64(len(faults)))
-	trials := make([]Trial, 0, len(faults))
-	c := make([]T, len(s.want))
-	for _, f := range faults {
-		err := fault.Inject(ctx, c, f, p, fault.Options{Workers: o.Workers})
+	outcomes := make([]*Trial, len(faults)) // by fault
+	workers, inside := o.Workers, o
+	if inside.Workers = 1; len(s.want) > atOnce {
+		workers, inside = 1, o
+	}
+	err := workpool.Each(len(faults), workers, func(c *[]T, i int) error {
+		if *c == nil {
+			*c = make([]T, len(s.want))
+		}
+		err := fault.Inject(ctx, *c, faults[i], p, fault.Options{Workers: inside.Workers})
 		if err == nil {
-			var out Trial
-			out, err = s.outcome(ctx, c, f, o)
-			trials = append(trials, out)
+			outcomes[i], err = s.outcome(ctx, *c, faults[i], inside)
 		}
 		if err != nil && !errors.Is(err, fault.ErrNotHere) {
-			return nil, fmt.Errorf("audit: %w", err)
+			return fmt.Errorf("audit: %w", err)
 		}
 		if err := m.Add(1); err != nil {
-			return nil, fmt.Errorf("audit: %w", err)
+			return fmt.Errorf("audit: %w", err)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	trials := make([]Trial, 0, len(faults))
+	for _, out := range outcomes {
+		if out != nil {
+			trials = append(trials, *out)
 		}
 	}
 	slices.SortStableFunc(trials, worse)
@@ -432,10 +448,11 @@ func (s *subject[T]) try(ctx context.Context, p fault.Product, faults []fault.Fa
 }
 
 // outcome judges the C that a fault made.
-func (s *subject[T]) outcome(ctx context.Context, c []T, f fault.Fault, o Options) (Trial, error) {
-	d, values, pass, err := s.judge(ctx, c, o)
+func (s *subject[T]) outcome(ctx context.Context, c []T, f fault.Fault, o Options) (*Trial, error) {
+	got := widened(c)
+	d, values, pass, err := s.judge(ctx, c, got, o)
 	flat := Criterion{Atol: s.atol(), EqualNaN: true}
-	out := Trial{Fault: f, Text: f.String(), Pass: pass, Values: values, Distance: d, flat: flat.far(widened(c), s.right) == 0}
+	out := &Trial{Fault: f, Text: f.String(), Pass: pass, Values: values, Distance: d, flat: flat.far(got, s.right) == 0}
 	switch {
 	case d.Different == 0:
 		out.Outcome = Unchanged

@@ -108,14 +108,14 @@ func inject[T gemm.Output](ctx context.Context, c []T, f Fault, where Region, p 
 		return fmt.Errorf("fault: %w", err)
 	}
 	width := h.b.rows
+	at := func(i, j int) float32 { return product[i*width+j] }
 	for i := range p.m {
 		if err := meter.Err(ctx); err != nil {
 			return fmt.Errorf("fault: %w", err)
 		}
 		for j := range p.n {
 			if where.Has(i, j) {
-				v := h.element(i, j, func(i, j int) float32 { return product[i*width+j] })
-				c[i*p.n+j] = halves.Round[T](h.finish(v, i, j))
+				c[i*p.n+j] = halves.Round[T](h.finish(h.element(i, j, at), i, j))
 			}
 		}
 	}

@@ -41,8 +41,9 @@ func suspects[T gemm.Output](ctx context.Context, j *job, got, old []T, most int
 		f := farthest{most: most + 1}
 		for i := lo; i < hi; i++ {
 			for k := range j.n {
-				at := i*j.n + k
-				f.add(at, distance(number.Float64(got[at]), number.Float64(c[at]), ulp(c[at]), u, i, k))
+				if at := i*j.n + k; got[at] != c[at] { // NaN, too
+					f.add(at, distance(number.Float64(got[at]), number.Float64(c[at]), ulp(c[at]), u, i, k))
+				}
 			}
 		}
 		mu.Lock()
