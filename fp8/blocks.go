@@ -309,7 +309,7 @@ func encodeRow[T direct](e *Encoder, dst []byte, src []T, b *BlockScales, at int
 			n := min(len(src)-done, part) / step * step
 			e.vector.Divide, e.least = b.divide, b.least
 			e.vector.Ahead = uint32(len(src) * int(unsafe.Sizeof(src[0]))) // the next row
-			if !encodePart(e, level, dst[done:], src[done:done+n], b.factor(at+done), b.layout, first+uint64(done), st) {
+			if !encodePart(e, level, dst[done:], src[done:done+n], 0, b.factor(at+done), b.layout, first+uint64(done), st) {
 				encodeEach(e, dst[done:], src[done:done+n], b, at+done, first+uint64(done), st)
 			} else if st != nil && st.Detail != nil {
 				e.detailRow(dst[done:], any(src[done:done+n]).([]float32), b, at+done, st.Detail)

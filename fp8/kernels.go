@@ -53,29 +53,44 @@ func encodesDirectly[T direct](level cpu.Level, st *Stats) bool {
 }
 
 // encodeKernels encodes as much of src as kernels can and returns how much that
-// is: nothing, or all but less than a vector.
+// is: nothing, all, or all but less than a vector.
 func encodeKernels[T direct](e *Encoder, dst []byte, src []T, first uint64, st *Stats) (done int) {
 	level := cpu.Current()
 	const step = convert.Step
-	if len(src) < step || !e.serves(level) || !encodesDirectly[T](level, st) || e.broken || math.Signbit(float64(e.factor)) {
+	if len(src) == 0 || !e.serves(level) || !encodesDirectly[T](level, st) || e.broken || math.Signbit(float64(e.factor)) {
 		return 0
 	}
 	for done+step <= len(src) {
 		n := min(len(src)-done, part) / step * step
-		if !encodePart(e, level, dst[done:], src[done:done+n], &e.factor, convert.One, first+uint64(done), st) {
+		if !encodePart(e, level, dst[done:], src[done:done+n], 0, &e.factor, convert.One, first+uint64(done), st) {
 			encodeRest(e, dst[done:], src[done:done+n], first+uint64(done), st)
 		} else if st != nil && st.Detail != nil {
 			st.Detail.addRow(any(src[done:done+n]).([]float32), dst[done:], e.table, e.scale.stored())
 		}
 		done += n
 	}
-	return done
+	if done == len(src) || st != nil && st.Detail != nil || !encodeTail(e, level, dst[done:], src[done:], first+uint64(done), st) {
+		return done
+	}
+	return len(src)
+}
+
+// encodeTail is encodePart of less than a vector: zeros fill one, and do not count.
+func encodeTail[T direct](e *Encoder, level cpu.Level, dst []byte, src []T, first uint64, st *Stats) bool {
+	var from [convert.Step]T
+	var to [convert.Step]byte
+	zeros := len(from) - copy(from[:], src)
+	if !encodePart(e, level, to[:], from[:], zeros, &e.factor, convert.One, first, st) {
+		return false
+	}
+	copy(dst, to[:len(src)])
+	return true
 }
 
 // encodePart encodes src, whole vectors and at most part elements, with a kernel,
-// and reports false, with nothing in st, if it met what it cannot encode. A Detail is
-// for the caller, who knows the scales.
-func encodePart[T direct](e *Encoder, level cpu.Level, dst []byte, src []T, factors *float32, layout convert.Layout, first uint64, st *Stats) bool {
+// and reports false, with nothing in st, if it met what it cannot encode. So many zeros at
+// the end of src do not count. A Detail is for the caller, who knows the scales.
+func encodePart[T direct](e *Encoder, level cpu.Level, dst []byte, src []T, zeros int, factors *float32, layout convert.Layout, first uint64, st *Stats) bool {
 	if !e.setIndex(first, len(src)) {
 		return false
 	}
@@ -96,7 +111,10 @@ func encodePart[T direct](e *Encoder, level cpu.Level, dst []byte, src []T, fact
 		return false
 	}
 	if st != nil {
-		st.addCounts(len(src), &c)
+		c.Zeros -= uint32(zeros)
+		c.ZeroCodes -= uint32(zeros)
+		c.BelowNormal -= uint32(zeros)
+		st.addCounts(len(src)-zeros, &c)
 	}
 	return true
 }
