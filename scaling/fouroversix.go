@@ -6,6 +6,7 @@ import (
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/internal/fouroversix"
 	"github.com/octavo-fp8/octavo/internal/halves"
+	"github.com/octavo-fp8/octavo/internal/kernels"
 	"github.com/octavo-fp8/octavo/tensor"
 )
 
@@ -78,9 +79,11 @@ const lineBlocks = 16 * tile16
 
 // pickLine is pickRow of blocks of 16 values each, that lie behind each other.
 func (c *fourOverSix) pickLine(g *grid, block int, stored, factors, amax []float32, l level) {
-	var stored4, factors4 [lineBlocks]float32
+	var buffers [2][lineBlocks]float32
+	stored4 := kernels.NoEscapeSlice(buffers[0][:len(amax)])
+	factors4 := kernels.NoEscapeSlice(buffers[1][:len(amax)])
 	c.six.row(stored, factors, amax, limits{level: l})
-	c.four.row(stored4[:len(amax)], factors4[:len(amax)], amax, limits{level: l})
+	c.four.row(stored4, factors4, amax, limits{level: l})
 	e := c.error(l)
 	var buffer [tile16 * tile16]float32
 	var both [tile16]fouroversix.Scales
@@ -187,6 +190,19 @@ func sourceOf[T fp8.Float](values []T) (s source) {
 		s.bfloat16s = values
 	}
 	return s
+}
+
+// amax returns the largest magnitude of values [lo, hi), and whether one is NaN.
+func (s *source) amax(lo, hi int) (float32, bool) {
+	switch {
+	case s.float32s != nil:
+		return fp8.Amax(s.float32s[lo:hi])
+	case s.float64s != nil:
+		return fp8.Amax(s.float64s[lo:hi])
+	case s.float16s != nil:
+		return fp8.Amax(s.float16s[lo:hi])
+	}
+	return fp8.Amax(s.bfloat16s[lo:hi])
 }
 
 // copyTo writes the values from the given one on to dst, rounded to float32.

@@ -134,15 +134,16 @@ func (s *levels) fromBlocks(amax []float32, leavesNaN bool) (ok bool) {
 }
 
 // outerAmax finds the largest magnitude under each outer scale.
-func outerAmax[T fp8.Float](ctx context.Context, s *levels, src []T, cols, workers int) error {
+func outerAmax(ctx context.Context, s *levels, g *grid, workers int) error {
 	const grain = 1 << 20
-	if len(src) <= grain {
-		return outerAmaxOf(ctx, s, nil, src, cols, 0, len(src))
+	n := g.rows * g.cols
+	if n <= grain {
+		return outerAmaxOf(ctx, s, nil, g, 0, n)
 	}
 	var mu sync.Mutex
 	var failed error
-	parallel.For(len(src), grain, workers, func(lo, hi int) {
-		if err := outerAmaxOf(ctx, s, &mu, src, cols, lo, hi); err != nil {
+	parallel.For(n, grain, workers, func(lo, hi int) {
+		if err := outerAmaxOf(ctx, s, &mu, g, lo, hi); err != nil {
 			mu.Lock()
 			failed = err
 			mu.Unlock()
@@ -152,13 +153,11 @@ func outerAmax[T fp8.Float](ctx context.Context, s *levels, src []T, cols, worke
 }
 
 // outerAmaxOf is outerAmax of elements [lo, hi), beside others if there is a lock.
-func outerAmaxOf[T fp8.Float](
-	ctx context.Context, s *levels, lock *sync.Mutex, src []T, cols, lo, hi int,
-) error {
-	const part = 1 << 17 // elements between two looks at the context
-	under := len(src)    // elements under an outer scale
+func outerAmaxOf(ctx context.Context, s *levels, lock *sync.Mutex, g *grid, lo, hi int) error {
+	const part = 1 << 17     // elements between two looks at the context
+	under := g.rows * g.cols // elements under an outer scale
 	if len(s.amax) > 1 {
-		under = s.rows * cols
+		under = s.rows * g.cols
 	}
 	for lo < hi {
 		i := 0
@@ -167,7 +166,7 @@ func outerAmaxOf[T fp8.Float](
 			i = lo / under
 			end = min(end, (i+1)*under)
 		}
-		amax, nan := fp8.Amax(src[lo:end])
+		amax, nan := g.source.amax(lo, end)
 		if lock != nil {
 			lock.Lock()
 		}

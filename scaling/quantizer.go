@@ -128,22 +128,11 @@ func quantizeInTime[T fp8.Float](ctx context.Context, t *tensor.Tensor, src []T,
 			s.levels.set(s.traits)
 			encoding.Outer = s.levels.outer(s.traits.outer)
 		} else {
-			workers := q.Workers // q itself stays on the stack
-			encoding.Levels = func(amax []float32) (tensor.Outer, error) {
-				if !s.levels.fromBlocks(amax, s.traits.leavesNaN) {
-					_, cols := t.Dims()
-					if err := outerAmax(ctx, &s.levels, src, cols, workers); err != nil {
-						return tensor.Outer{}, err
-					}
-				}
-				s.levels.set(s.traits)
-				return s.levels.outer(s.traits.outer), nil
-			}
+			s.ctx, s.workers = ctx, q.Workers
+			encoding.Levels = s.outerLevels
 		}
 	}
-	if s.traits.choice != nil {
-		s.grid.set(t, sourceOf(src))
-	}
+	s.grid.set(t, sourceOf(src))
 	return tensor.Quantize(ctx, t, src, encoding)
 }
 
@@ -187,24 +176,39 @@ type inTime struct {
 	limits limits
 	steps  *steps // or nil
 	levels levels // where there are outer scales
-	grid   grid   // where the choice needs values
+	grid   grid   // the values
+
+	ctx     context.Context // where outer scales are just in time
+	workers int
 
 	// Of this inTime, made once: each would be allocated anew for a call of Quantize.
-	scale    tensor.ScaleFunc
-	scaleRow tensor.ScaleRowFunc
+	scale       tensor.ScaleFunc
+	scaleRow    tensor.ScaleRowFunc
+	outerLevels func(amax []float32) (tensor.Outer, error)
 }
 
 // inTimes are *inTime, reused from call to call.
 var inTimes = sync.Pool{New: func() any {
 	s := new(inTime)
-	s.scale, s.scaleRow = s.blockScale, s.rowScales
+	s.scale, s.scaleRow, s.outerLevels = s.blockScale, s.rowScales, s.outer
 	return s
 }}
 
 // put returns s to the pool, without what belongs to the caller.
 func (s *inTime) put() {
-	s.grid = grid{}
+	s.grid, s.ctx = grid{}, nil
 	inTimes.Put(s)
+}
+
+// outer returns the outer scales for blocks of such amaxes.
+func (s *inTime) outer(amax []float32) (tensor.Outer, error) {
+	if !s.levels.fromBlocks(amax, s.traits.leavesNaN) {
+		if err := outerAmax(s.ctx, &s.levels, &s.grid, s.workers); err != nil {
+			return tensor.Outer{}, err
+		}
+	}
+	s.levels.set(s.traits)
+	return s.levels.outer(s.traits.outer), nil
 }
 
 func (s *inTime) blockScale(block int, amax float32, nan bool) fp8.Scale {
