@@ -79,7 +79,7 @@ func (i *Attention) Judge(ctx context.Context, in, got *operands.Source, c judge
 func (i *Attention) Check() error {
 	switch {
 	case i.Lengths.Keys != "" && i.Pages != "":
-		return errors.New("K and V are packed with --cu-seqlens-k, and in pages with --block-table: leave one out")
+		return errors.New("--cu-seqlens-k packs K and V, and --block-table has pages of them: leave one out")
 	case i.Pages != "" && i.Used == "":
 		return errors.New("--block-table says which pages of keys there are: name how many keys count with --seqlens-k")
 	case i.Used != "" && i.Keys > 0:
