@@ -8,12 +8,14 @@ var ErrLevel = cpu.ErrLevel
 // Levels returns the names of the levels that this build and machine have, in rising
 // order: sets of instructions that there are kernels for. They are generic (plain Go,
 // the only one in builds with the tag purego), avx2 (with FMA and F16C), avx512 (F, BW,
-// DQ and VL), avx512bf16 (with VBMI) and amx on amd64, generic and neon on arm64, and generic elsewhere.
+// DQ and VL), avx512bf16 (with VBMI) and amx on amd64, generic and neon on arm64, and
+// generic elsewhere.
 // Results do not depend on the level, to the bit.
 //
 // Linux may still refuse AMX to a process. It is asked at the first matrix product
-// that gains by it; where it refuses, such products use avx512. So they do where dot products of
-// bfloat16 are no faster, as is measured once, unless OCTAVO_LEVEL says avx512bf16.
+// that gains by it; where it refuses, such products use avx512bf16 or avx512. Products
+// use avx512bf16 only where it is faster, which is measured once, or where OCTAVO_LEVEL
+// names it.
 func Levels() []string {
 	var names []string
 	for _, l := range cpu.Levels() {

@@ -58,8 +58,6 @@ TEXT ·multiplyRoundedAVX512(SB), NOSPLIT, $0-8
 // Of bfloat16 each value is two k of the same parity, the earlier in the upper half, which
 // the instruction adds first: e and o begin as zeros.
 
-#define DOT(m, n, d) BYTE $0x62; BYTE $(0xF2 ^ (((d)&8)<<4) ^ ((d)&16) ^ (((m)&8)<<2) ^ (((m)&16)<<2)); BYTE $(0x7E ^ (((n)&15)<<3)); BYTE $(0x48 ^ (((n)&16)>>1)); BYTE $0x52; BYTE $(0xC0 | (((d)&7)<<3) | ((m)&7)) // vdpbf16ps zmmd,zmmn,zmmm
-
 #define BEGIN(m, d, Zd) \
 	VPXORD Zd, Zd, Zd \
 	DOT(m, 26, d)

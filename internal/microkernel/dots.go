@@ -84,7 +84,7 @@ func NewBFloat16Table(bits int, value func(code byte) float32) (*BFloat16Table, 
 
 // UseDots returns the micro-kernels with dot products of bfloat16 where a level of the machine
 // has them, they give the canonical order's bits, and they are faster than those of float32, or
-// somebody named the level. Both are found out once, in less than a millisecond.
+// somebody named the level. Both are found out once, the first time.
 func UseDots(named bool) *Kernels {
 	if d := usable(); d != nil && (named || faster()) {
 		return d

@@ -131,8 +131,6 @@ TEXT ·multiplyFewAVX512(SB), NOSPLIT, $0-8
 
 // Of bfloat16, with 16 of the 32 rows of a panel of A, as multiplyDots takes B.
 
-#define DOT(m, n, d) BYTE $0x62; BYTE $(0xF2 ^ (((d)&8)<<4) ^ ((d)&16) ^ (((m)&8)<<2) ^ (((m)&16)<<2)); BYTE $(0x7E ^ (((n)&15)<<3)); BYTE $(0x48 ^ (((n)&16)>>1)); BYTE $0x52; BYTE $(0xC0 | (((d)&7)<<3) | ((m)&7)) // vdpbf16ps zmmd,zmmn,zmmm
-
 #define BEGIN(B, d, Zd) \
 	VPXORD Zd, Zd, Zd \
 	CONTINUE(B, d, Zd)

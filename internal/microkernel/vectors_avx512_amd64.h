@@ -5,6 +5,8 @@
 #define MULTIPLY(Zb, Za, Zd) VMULPS Zb, Za, Zd
 #define ADD(Zb, Za, Zd) VFMADD231PS Zb, Za, Zd
 
+#define DOT(m, n, d) BYTE $0x62; BYTE $(0xF2 ^ (((d)&8)<<4) ^ ((d)&16) ^ (((m)&8)<<2) ^ (((m)&16)<<2)); BYTE $(0x7E ^ (((n)&15)<<3)); BYTE $(0x48 ^ (((n)&16)>>1)); BYTE $0x52; BYTE $(0xC0 | (((d)&7)<<3) | ((m)&7)) // vdpbf16ps zmmd,zmmn,zmmm
+
 #define CLEAR2(Za, Zb) \
 	VPXORD Za, Za, Za \
 	VPXORD Zb, Zb, Zb
