@@ -20,6 +20,9 @@ import (
 // norms in FP32, and no tokenizer. Rows of queries and keys stay where they are, although
 // llama.cpp rotates other pairs of them: that takes no other time.
 func (z *Model) WriteGGUF(path string) error {
+	if err := z.checkGGUF(); err != nil {
+		return err
+	}
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o666)
 	if err != nil {
 		return err
@@ -65,11 +68,15 @@ func ggufType(t *safetensors.Info) (kind uint32, size int) {
 	}
 }
 
-func (z *Model) writeGGUF(w io.Writer) error {
+func (z *Model) checkGGUF() error {
 	if z.Experts > 0 || z.Hidden%q8Block != 0 || z.Intermediate%q8Block != 0 {
 		return fmt.Errorf("a model of %d experts and %d and %d columns cannot be written as GGUF: "+
 			"want a Llama whose columns are multiples of %d", z.Experts, z.Hidden, z.Intermediate, q8Block)
 	}
+	return nil
+}
+
+func (z *Model) writeGGUF(w io.Writer) error {
 	tensors, layers := z.tensors(0)
 	var h bytes.Buffer
 	put := func(values ...any) {

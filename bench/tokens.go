@@ -44,6 +44,9 @@ func (p *peering) tokens(progress func(what string)) error {
 				return nil
 			}
 			what := fmt.Sprintf("tokens of %d requests", requests)
+			if requests == 1 {
+				what = "tokens of 1 request"
+			}
 			progress(fmt.Sprintf("%s, %d workers", what, workers))
 			if g == nil {
 				if err := p.Model.Write(model, 0); err != nil {
@@ -77,7 +80,7 @@ func (p *peering) tokens(progress func(what string)) error {
 
 // generator returns octavo's, with weights, head and embedding in FP8.
 func (p *peering) generator(c *checkpoint.Checkpoint) (*generate.Generator, error) {
-	u, err := hf.Open(p.ctx, c, hf.Options{Context: tokenContext})
+	u, err := hf.Open(p.ctx, c, hf.Options{Context: tokenContext, WeightBits: 8})
 	if err != nil {
 		return nil, err
 	}

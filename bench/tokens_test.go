@@ -50,7 +50,7 @@ func TestPeerTokens(t *testing.T) {
 		t.Fatalf("%d began, %d of %d done: %q", began, len(r.Done), r.Cases, r.Failures)
 	}
 	for i, c := range r.Done {
-		want := []string{"tokens of 1 requests", "tokens of 16 requests"}[i%2]
+		want := []string{"tokens of 1 request", "tokens of 16 requests"}[i%2]
 		if c.What != want || c.Unit != "tokens/s" || c.Workers != 1+i/2 || c.Rounds < 1 {
 			t.Errorf("%+v, want %s", c, want)
 		}
@@ -77,7 +77,7 @@ func TestPeerTokensPart(t *testing.T) {
 	s.Shapes, s.Elements, s.Workers = nil, 0, []int{1}
 	s.Llama, s.Model = filepath.Join(t.TempDir(), "none"), smallModel
 	r, err := s.Run(t.Context(), func(string) {})
-	if err != nil || len(r.Done) != 2 || len(r.Failures) != 2 || !strings.HasPrefix(r.Failures[0], "llama.cpp, tokens of 1 requests by 1: ") {
+	if err != nil || len(r.Done) != 2 || len(r.Failures) != 2 || !strings.HasPrefix(r.Failures[0], "llama.cpp, tokens of 1 request by 1: ") {
 		t.Fatalf("%d done, failures %q: %v", len(r.Done), r.Failures, err)
 	}
 	s.Model.Experts = 2

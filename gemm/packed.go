@@ -75,24 +75,29 @@ func Pack(t *tensor.Tensor) (*Packed, error) {
 func (w *Packed) fillQuads(o operand, n, k int) {
 	const piece, width = 4096, microkernel.PanelWidth
 	o.noteReads(0, n, k)
-	buf := make([]byte, min(w.depth, piece)*width)
 	mask := byte(1<<o.format.Bits() - 1)
-	for j := 0; j < n; j += width {
-		panel := w.panels[j/width*w.layout.size(w.depth):]
-		for k0 := 0; k0 < k; k0 += piece {
-			codes := buf[:min(piece, w.depth-k0)*width]
-			clear(codes)
-			integer.PackQuads(codes, o.codes[j*o.stride+k0:], o.stride, min(width, n-j), min(piece, k-k0))
-			if w.layout == nibbles {
-				integer.PackNibbles(panel[w.layout.size(k0):], codes)
-				continue
-			}
-			for i, c := range codes {
-				panel[k0*width+i] = c & mask
+	parallel.For(n, panelsAtOnce*width, 0, func(lo, hi int) {
+		buf := make([]byte, min(w.depth, piece)*width)
+		for j := lo; j < hi; j += width {
+			panel := w.panels[j/width*w.layout.size(w.depth):]
+			for k0 := 0; k0 < k; k0 += piece {
+				codes := buf[:min(piece, w.depth-k0)*width]
+				clear(codes)
+				integer.PackQuads(codes, o.codes[j*o.stride+k0:], o.stride, min(width, n-j), min(piece, k-k0))
+				if w.layout == nibbles {
+					integer.PackNibbles(panel[w.layout.size(k0):], codes)
+					continue
+				}
+				for i, c := range codes {
+					panel[k0*width+i] = c & mask
+				}
 			}
 		}
-	}
+	})
 }
+
+// panelsAtOnce is how many panels one goroutine packs at least.
+const panelsAtOnce = 8
 
 // fill writes the panels, in pieces that do not keep an assembly routine, which
 // the garbage collector must wait for, for long. Memory that is new is given out meanwhile,
@@ -102,7 +107,7 @@ func (w *Packed) fill(o operand, n, k int) {
 	o.noteReads(0, n, k)
 	kernels, view := microkernel.For(cpu.Current()), &float16Views[o.format]
 	var others atomic.Bool // that are no float16s
-	parallel.For(n, 8*microkernel.PanelWidth, 0, func(lo, hi int) {
+	parallel.For(n, panelsAtOnce*microkernel.PanelWidth, 0, func(lo, hi int) {
 		for j := lo; j < hi; j += microkernel.PanelWidth {
 			panel := w.panels[j*w.depth : (j+microkernel.PanelWidth)*w.depth]
 			for k0 := 0; k0 < k; k0 += piece {

@@ -131,9 +131,11 @@ func (t *continuation) checkRecipe() error {
 // load packs the weights of the model as it reads them.
 func (t *continuation) load(ctx context.Context, bar *display.Display) error {
 	f := t.flags
-	unread, err := hf.Open(ctx, t.source, hf.Options{
-		Context: f.context, Workers: f.workers, Progress: bar,
-	})
+	open := hf.Options{Context: f.context, Workers: f.workers, Progress: bar}
+	if of := operandsOf(f.recipe); of != nil {
+		open.WeightBits = of.B.Format.Bits()
+	}
+	unread, err := hf.Open(ctx, t.source, open)
 	if err != nil {
 		return err
 	}

@@ -19,7 +19,10 @@ type plainProduct struct {
 
 var plainProducts = sync.Pool{New: func() any {
 	p := new(plainProduct)
-	p.multiply, p.plainA.transpose, p.plainB.transpose = p.multiplyRows, p.plainA.transposeRows, p.plainB.transposeRows
+	p.multiply = p.multiplyRows
+	for _, c := range []*plainCopy{&p.plainA, &p.plainB} {
+		c.transpose, c.unpack = c.transposeRows, c.unpackRows
+	}
 	return p
 }}
 
@@ -57,10 +60,11 @@ func (p *plainProduct) multiplyRows(lo, hi int) {
 
 // plainCopy is memory for a matrix that was Transposed or packed, by its rows.
 type plainCopy struct {
-	rows      []float32
-	from      Matrix
-	cols      int
-	transpose func(lo, hi int) // transposeRows: a closure, made once
+	rows []float32
+	from Matrix
+	cols int
+
+	transpose, unpack func(lo, hi int) // transposeRows and unpackRows: closures, made once
 }
 
 // of returns a matrix, [rows, cols], that is not Transposed or packed: a copy of one that is,
@@ -74,16 +78,20 @@ func (c *plainCopy) of(m Matrix, rows, cols, workers int) Matrix {
 		c.rows = make([]float32, n)
 	}
 	c.rows = c.rows[:n]
-	switch {
-	case m.packed != nil:
-		m.packed.unpack(c.rows)
-	case n > 0:
+	if n > 0 {
 		c.from, c.cols = m, cols
-		parallel.For(rows, transpose.Columns, workers, c.transpose)
+		copyRows := c.transpose
+		if m.packed != nil {
+			copyRows = c.unpack
+		}
+		parallel.For(rows, transpose.Columns, workers, copyRows)
 		c.from = Matrix{}
 	}
 	return Dense(c.rows, cols)
 }
+
+// unpackRows copies rows [lo, hi).
+func (c *plainCopy) unpackRows(lo, hi int) { c.from.packed.unpack(c.rows, lo, hi) }
 
 // transposeRows copies rows [lo, hi).
 func (c *plainCopy) transposeRows(lo, hi int) {

@@ -89,11 +89,11 @@ func MultiplyPacked(ctx context.Context, c, a Matrix, b *Packed, m, workers int)
 	return meter.Err(ctx)
 }
 
-// unpack writes all rows, [n, k].
-func (w *Packed) unpack(rows []float32) {
+// unpack writes rows [j0, j1) of all, [n, k].
+func (w *Packed) unpack(rows []float32, j0, j1 int) {
 	for lo := 0; lo < w.k; lo += packedDepth {
 		st := step{lo, min(lo+packedDepth, w.k)}
-		for j := range w.n {
+		for j := j0; j < j1; j++ {
 			panel := w.panel(j/microkernel.PanelWidth*microkernel.PanelWidth, st)
 			for i := range st.hi - lo {
 				rows[j*w.k+lo+i] = panel[i*microkernel.PanelWidth+j%microkernel.PanelWidth].Float32()

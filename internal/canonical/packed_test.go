@@ -56,7 +56,7 @@ func TestPackRounds(t *testing.T) {
 			require.Equal(t, c.exact, AllBFloat16(b))
 			w := Pack(b, n, k, 0)
 			rows := make([]float32, n*k)
-			w.unpack(rows)
+			w.unpack(rows, 0, w.n)
 			b[at] = math.Float32frombits(c.want)
 			require.Equal(t, b, rows)
 			require.Equal(t, math.Float32bits(b[at]), math.Float32bits(rows[at]))

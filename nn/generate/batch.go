@@ -171,7 +171,7 @@ func (r *run) pass(ctx context.Context) error {
 	return nil
 }
 
-// take returns what comes into a pass: parts of prompts, or one token of each request.
+// take takes what comes into a pass: parts of prompts, or one token of each request.
 func (r *run) take(prefill bool) {
 	r.taken, r.parts, r.sequences = r.taken[:0], r.parts[:0], r.sequences[:0]
 	room := prefillTokens

@@ -90,7 +90,9 @@ func New(ctx context.Context, m *nn.Llama, o Options) (*Generator, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := g.pack(ctx, m); err != nil {
+	err = g.pack(ctx, m)
+	g.options.Read = nil // with the model, which it may hold
+	if err != nil {
 		return nil, err
 	}
 	return g, g.takeBiases(m)
@@ -150,7 +152,9 @@ func (g *Generator) pack(ctx context.Context, m *nn.Llama) error {
 	if head == nil {
 		head = embedding
 	} else {
-		p.count.Add(int64(len(values)))
+		if p.err == nil {
+			p.err = p.count.Add(int64(len(values)))
+		}
 		values = p.read(head, true)
 	}
 	g.head = p.weight(head, values, g.options.Head, g.options.RoundHead)

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
+	"runtime"
 	"strings"
 	"testing"
+	"weak"
 
 	"github.com/stretchr/testify/require"
 
@@ -480,6 +482,24 @@ func TestBiasesAreTaken(t *testing.T) {
 	require.NoError(t, m.Shared().Scaling().Restore(state))
 	require.Equal(t, before, logits(g))
 	require.NotEqual(t, before, logits(generator(t, m, generate.Options{})))
+}
+
+// TestReadIsNotKept checks that a generator lets go of what it read from, which may hold a model.
+func TestReadIsNotKept(t *testing.T) {
+	for kind, m := range models(t) {
+		read := func(held *[1 << 10]byte) func(*nn.Param, []float32) error {
+			return func(p *nn.Param, dst []float32) error {
+				copy(dst, p.Value[:len(p.Value)*int(held[0])])
+				return nil
+			}
+		}
+		held := &[1 << 10]byte{1}
+		kept := weak.Make(held)
+		g := generator(t, m, generate.Options{Read: read(held)})
+		runtime.GC()
+		require.True(t, kept.Value() == nil, kind)
+		runtime.KeepAlive(g)
+	}
 }
 
 // TestRead: a model that is read while it is packed is the one whose values are there, and what

@@ -71,7 +71,9 @@ type Options struct {
 	// [hf.Unread.Read]: https://pkg.go.dev/github.com/octavo-fp8/octavo/nn/hf#Unread.Read
 	Read func(p *nn.Param, dst []float32) error
 
-	Workers int // goroutines; 0: GOMAXPROCS. Results do not depend on it.
+	// Workers is how many goroutines there are, 0 being GOMAXPROCS, but for [gemm.Pack], which
+	// uses all processors. Results do not depend on it.
+	Workers int
 
 	// Progress, unless nil, hears of weights that were packed, as "pack".
 	Progress progress.Reporter

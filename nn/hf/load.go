@@ -1,6 +1,7 @@
 package hf
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"path/filepath"
@@ -16,6 +17,7 @@ import (
 	"github.com/octavo-fp8/octavo/internal/parallel"
 	"github.com/octavo-fp8/octavo/nn"
 	"github.com/octavo-fp8/octavo/progress"
+	"github.com/octavo-fp8/octavo/safetensors"
 )
 
 // Options are those of [Load]. The zero value is a model in FP32.
@@ -30,6 +32,11 @@ type Options struct {
 	Configure func(*nn.Config)
 
 	Workers int // goroutines, of the model too; 0: GOMAXPROCS
+
+	// WeightBits is how many bits a weight takes in the form that it is kept in after [Open],
+	// which checks that all fit in memory; 0 is 16 where the checkpoint has all of them in
+	// BF16, and otherwise 32.
+	WeightBits int
 
 	// Progress, unless nil, hears of values that were read, as "load".
 	Progress progress.Reporter
@@ -55,7 +62,7 @@ const DefaultContext = 4096
 //
 // The error is [ErrConfig], [ErrTensor] or one of package checkpoint, nn or of the context.
 func Load(ctx context.Context, c *checkpoint.Checkpoint, o Options) (*nn.Llama, error) {
-	l, err := open(ctx, c, o, 4)
+	l, err := open(ctx, c, o, 32)
 	if err != nil {
 		return nil, err
 	}
@@ -83,7 +90,7 @@ type Unread struct {
 //
 // [generate.Generator]: https://pkg.go.dev/github.com/octavo-fp8/octavo/nn/generate#Generator
 func Open(ctx context.Context, c *checkpoint.Checkpoint, o Options) (*Unread, error) {
-	return open(ctx, c, o, 1)
+	return open(ctx, c, o, 0)
 }
 
 // Read writes the values of a parameter of the model, [Rows, Cols], to dst. It is for one
@@ -96,8 +103,8 @@ func (l *Unread) Read(p *nn.Param, dst []float32) error {
 	return l.read([]*nn.Param{p}, dst)
 }
 
-// open is Open of a model that takes so many bytes for a weight.
-func open(ctx context.Context, c *checkpoint.Checkpoint, o Options, each int64) (*Unread, error) {
+// open is Open of a model that takes so many bits for a weight; 0 is what o says.
+func open(ctx context.Context, c *checkpoint.Checkpoint, o Options, bits int) (*Unread, error) {
 	d, err := describe(c)
 	if err != nil {
 		return nil, err
@@ -114,8 +121,14 @@ func open(ctx context.Context, c *checkpoint.Checkpoint, o Options, each int64) 
 	for s := range cfg.Shapes() {
 		values += int64(s.Rows) * int64(s.Cols)
 	}
-	what := map[int64]string{1: "a byte of each weight", 4: "the model as FP32"}[each]
-	if err := memory.Check(values, each, what, "take a smaller model"); err != nil {
+	if bits = cmp.Or(bits, o.WeightBits); bits == 0 {
+		bits = found.bits()
+	}
+	what := "the model as FP32"
+	if bits != 32 {
+		what = fmt.Sprintf("the model in %d bits for each weight", bits)
+	}
+	if err := memory.Check((values+7)/8, int64(bits), what, "take a smaller model"); err != nil {
 		return nil, fmt.Errorf("hf: %s: %w", d.file, err)
 	}
 	m, err := nn.NewZeroLlama(cfg)
@@ -184,6 +197,16 @@ const headName = "lm_head.weight"
 type tensors struct {
 	weights []*checkpoint.Weight // in the order of the parameters
 	biases  []*checkpoint.Weight // of routers, by layers
+}
+
+// bits is how many bits a weight takes with its values: 16 if all are stored in BF16.
+func (t tensors) bits() int {
+	for _, w := range t.weights {
+		if w.Scheme != nil || w.Parts[checkpoint.Codes].DType != safetensors.BF16 {
+			return 32
+		}
+	}
+	return 16
 }
 
 // match finds the tensors of a model.

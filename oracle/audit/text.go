@@ -19,7 +19,7 @@ func (r *Report) WriteJSON(w io.Writer) error {
 	return e.Encode(r)
 }
 
-// Detection is the report in a line.
+// Summary is the report in a line.
 func (r *Report) Summary() string {
 	s := fmt.Sprintf("the test lets %d of %s pass", r.Survive, textout.Count(len(r.Faults), "fault"))
 	switch {

@@ -100,7 +100,7 @@ func (s *Sample) tile(m, n int) (height, width int) {
 // row, and what is to be said of them; some more are given.
 func (s *Sample) places(m, n int, more ...suspect) ([]int, *Sampled) {
 	d := &Sampled{Of: m * n, Suspects: len(more), Rows: len(s.Rows), Cols: len(s.Cols), Tiles: len(s.Tiles), Seed: s.Seed}
-	at := []int{}
+	at := []int{} // not nil, which is all of C for oracle.ExactAt
 	for _, x := range more {
 		at = append(at, x.at)
 	}

@@ -183,6 +183,8 @@ def _by_head(name: str, x: Tensor, grid: Array) -> Tuple[Array, int]:
     dimensions, and how many tokens share one; 0 is all."""
     if grid.data.size == 1:
         return Array(grid.dtype, grid.data.reshape(1)), 0
+    if len(x.shape) < 2 or 0 in x.shape:
+        raise InputError(f"{name} of shape {x.shape} has {grid.data.size} scales: want tokens and columns, or heads of them")
     heads, tokens, columns = int(np.prod(x.shape[:-2])), x.shape[-2], x.shape[-1]
     extents = {"row": "1xall", "tensor": "allxall"}.get(x.block, x.block).split("x")
     rows, cols = (whole if n == "all" else int(n) for n, whole in zip(extents, (heads * tokens, columns)))
