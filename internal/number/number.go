@@ -208,3 +208,22 @@ func Narrow[T fp8.Float](dst []T, src []float32) {
 		}
 	}
 }
+
+// PowerDown returns the largest power of two that is at most s, with its sign; zeros,
+// infinities and NaN stay.
+func PowerDown(s float32) float32 {
+	fraction, exponent := math.Frexp(float64(s))
+	if fraction == 0 || fraction != fraction || math.IsInf(fraction, 0) {
+		return s
+	}
+	return float32(math.Ldexp(math.Copysign(0.5, fraction), exponent))
+}
+
+// PowerUp returns the least power of two that is at least s in magnitude, which may be an
+// infinity.
+func PowerUp(s float32) float32 {
+	if down := PowerDown(s); down != s {
+		return 2 * down
+	}
+	return s
+}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/octavo-fp8/octavo/attention"
+	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/internal/enum"
 	"github.com/octavo-fp8/octavo/internal/sentinel"
 )
@@ -23,6 +24,8 @@ type Fault struct {
 	By int `json:"by,omitempty"`
 	// Factor is the value of what should be -Inf.
 	Factor float64 `json:"factor,omitempty"`
+	// Format is what codes are read as.
+	Format fp8.Format `json:"format,omitzero"`
 }
 
 // Side is an operand.
@@ -77,6 +80,10 @@ func (f Fault) String() string {
 	switch {
 	case err != nil:
 		return f.Kind.String()
+	case f.Kind == wrongFormat:
+		return fmt.Sprintf("%s: %s (of %s)", row.text, f.Format, f.Of)
+	case f.Of != noSide && f.By != 0:
+		return fmt.Sprintf("%s (by %d, of %s)", row.text, f.By, f.Of)
 	case f.Of != noSide:
 		return fmt.Sprintf("%s (of %s)", row.text, f.Of)
 	case f.Kind == finiteMax:

@@ -105,28 +105,18 @@ func changeScales(head func(h, heads int) int,
 ) func(Fault, *change) error {
 	return func(f Fault, c *change) error {
 		changed := false
-		for _, side := range []struct {
-			o  *attention.Operand
-			is bool
-		}{
-			{&c.p.Q, f.Of == ofQ},
-			{&c.p.K, f.Of == OfK || f.Of == OfKV},
-			{&c.p.V, f.Of == OfV || f.Of == OfKV},
-		} {
-			if !side.is || side.o.Codes == nil {
-				continue
-			}
-			was := *side.o
+		c.sided(f, func(o *attention.Operand) {
+			was := *o
 			heads, tokens, _ := was.Dims()
 			var of func(row, col int, s float32) float32
 			if scale != nil {
-				of = scale(c, side.o)
+				of = scale(c, o)
 			}
-			*side.o = rebuilt(was, heads, tokens, func(h, t int) (int, int) {
+			*o = rebuilt(was, heads, tokens, func(h, t int) (int, int) {
 				return h*tokens + t, head(h, heads)*tokens + t
 			}, of)
-			changed = changed || !sameScales(was, *side.o)
-		}
+			changed = changed || !sameScales(was, *o)
+		})
 		if !changed {
 			return notHere(f, "the scales are the same")
 		}
@@ -135,6 +125,117 @@ func changeScales(head func(h, heads int) int,
 }
 
 func sameHead(h, _ int) int { return h }
+
+// sided calls do with each operand of the fault that has codes.
+func (c *change) sided(f Fault, do func(o *attention.Operand)) {
+	for _, side := range []struct {
+		o  *attention.Operand
+		is bool
+	}{
+		{&c.p.Q, f.Of == ofQ},
+		{&c.p.K, f.Of == OfK || f.Of == OfKV},
+		{&c.p.V, f.Of == OfV || f.Of == OfKV},
+	} {
+		if side.is && side.o.Codes != nil {
+			do(side.o)
+		}
+	}
+}
+
+// mapScales makes another number of every scale.
+func mapScales(to func(s float32) float32) func(Fault, *change) error {
+	return func(f Fault, c *change) error {
+		changed := false
+		c.sided(f, func(o *attention.Operand) {
+			t := *o.Codes
+			t.Scales = make([]float32, len(t.Scales))
+			for i, s := range o.Codes.Scales {
+				t.Scales[i] = to(s)
+				changed = changed || t.Scales[i] != s
+			}
+			t.ScaleFormat = tensor.Float32Scales
+			*o = attention.Operand{Codes: &t}
+		})
+		if !changed {
+			return notHere(f, "the scales are the same")
+		}
+		return nil
+	}
+}
+
+// exchangeScales reads the scales of K for those of V, and the other way round.
+func exchangeScales(f Fault, c *change) error {
+	k, v := c.p.K.Codes, c.p.V.Codes
+	if k == nil || v == nil {
+		return notHere(f, "K and V have no scales")
+	}
+	rows, cols := k.Grid()
+	if r, n := v.Grid(); r != rows || n != cols {
+		return notHere(f, "K and V have other blocks")
+	}
+	a, b := *k, *v
+	a.Scales, b.Scales = v.Scales, k.Scales
+	a.ScaleStride, b.ScaleStride = v.ScaleStride, k.ScaleStride
+	a.ScaleFormat, b.ScaleFormat = v.ScaleFormat, k.ScaleFormat
+	a.Outer, b.Outer = v.Outer, k.Outer
+	c.p.K, c.p.V = attention.Operand{Codes: &a}, attention.Operand{Codes: &b}
+	if sameScales(attention.Operand{Codes: k}, c.p.K) && sameScales(attention.Operand{Codes: v}, c.p.V) {
+		return notHere(f, "the scales are the same")
+	}
+	return nil
+}
+
+// otherToken reads the scales of another token of the same head.
+func otherToken(token func(f Fault, t, tokens int) int) func(Fault, *change) error {
+	return func(f Fault, c *change) error {
+		changed := false
+		c.sided(f, func(o *attention.Operand) {
+			was := *o
+			heads, tokens, _ := was.Dims()
+			used := c.s.Keys
+			if o == &c.p.Q {
+				used = c.s.Queries
+			}
+			*o = rebuilt(was, heads, tokens, func(h, t int) (int, int) {
+				if t >= used {
+					return h*tokens + t, h*tokens + t
+				}
+				return h*tokens + t, h*tokens + token(f, t, used)
+			}, nil)
+			changed = changed || !sameScales(was, *o)
+		})
+		if !changed {
+			return notHere(f, "the scales are the same")
+		}
+		return nil
+	}
+}
+
+// otherFormats are the formats for which codes of 8 bits are taken.
+func otherFormats(c *change) (all []Fault) {
+	for _, of := range []Side{OfKV, ofQ, OfK, OfV} {
+		for _, format := range []fp8.Format{fp8.E4M3, fp8.E5M2, fp8.E4M3FNUZ, fp8.E5M2FNUZ} {
+			all = append(all, Fault{Of: of, Format: format})
+		}
+	}
+	return all
+}
+
+func readFormat(f Fault, c *change) error {
+	changed := false
+	c.sided(f, func(o *attention.Operand) {
+		if o.Codes.Format.Bits() != 8 || f.Format.Bits() != 8 || o.Codes.Format == f.Format {
+			return
+		}
+		t := *o.Codes
+		t.Format, changed = f.Format, true
+		*o = attention.Operand{Codes: &t}
+	})
+	if !changed {
+		return notHere(f, "the format is the same")
+	}
+	return nil
+}
 
 func squareScale(*change, *attention.Operand) func(row, col int, s float32) float32 {
 	return func(_, _ int, s float32) float32 { return s * s }

@@ -4,6 +4,8 @@ import (
 	"math"
 
 	"github.com/octavo-fp8/octavo/attention"
+	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/internal/number"
 	"github.com/octavo-fp8/octavo/oracle/explain"
 )
 
@@ -61,6 +63,7 @@ const (
 	unnormalized      Kind = "unnormalized"
 	sinkPerSplit      Kind = "sink-per-split"
 	sinkInLSE         Kind = "sink-in-lse"
+	wrongFormat       Kind = "wrong-format"
 )
 
 // table has a row for each kind, the likelier faults first. It is filled in by init,
@@ -70,6 +73,7 @@ var table *explain.Table[Kind, entry]
 func init() {
 	unscaled := []Side{ofQ, OfK, OfV}
 	anySide := []Side{ofQ, OfK, OfV, OfKV}
+	scaledSides := []Side{OfKV, ofQ, OfK, OfV}
 	table = explain.NewTable[Kind]("flash", ErrNotHere, []entry{
 		{name: "none", text: "nothing is wrong"},
 
@@ -146,6 +150,23 @@ func init() {
 			seen:   []string{"vllm-project/vllm#53754", "flashinfer-ai/flashinfer#4979"}},
 		{name: "scale-of-next", text: "scales of the next head are read", of: anySide,
 			change: changeScales(func(h, heads int) int { return (h + 1) % heads }, nil)},
+		{name: "scale-exchanged", text: "K is read with the scales of V and V with the scales of K",
+			change: exchangeScales,
+			seen:   []string{"vllm-project/vllm#37054"}},
+		{name: "scale-power-up", text: "scales are rounded up to powers of two", of: scaledSides,
+			change: mapScales(number.PowerUp),
+			seen:   []string{"deepseek-ai/FlashMLA#184"}},
+		{name: "scale-power-down", text: "scales are cut down to powers of two", of: scaledSides,
+			change: mapScales(number.PowerDown),
+			seen:   []string{"deepseek-ai/FlashMLA#184"}},
+		{name: "scale-bfloat16", text: "scales are rounded to bfloat16", of: scaledSides,
+			change: mapScales(func(s float32) float32 { return fp8.BFloat16FromFloat32(s).Float32() })},
+		{name: "scale-of-token", text: "scales of another token are read", of: anySide, by: []int{1, -1},
+			change: otherToken(func(f Fault, t, tokens int) int { return (t + f.By + tokens) % tokens })},
+		{name: "scale-of-first-token", text: "scales of the first token are read for all", of: anySide,
+			change: otherToken(func(Fault, int, int) int { return 0 })},
+		{name: "wrong-format", text: "codes are read in another format", list: otherFormats,
+			change: readFormat},
 		{name: "softmax-scale-dropped", text: "scores are not scaled",
 			need: need{"the softmax's scale is 1", func(_ Fault, c *change) bool {
 				return c.p.SoftmaxScale() != 1
