@@ -82,6 +82,9 @@ func (f Fault) String() string {
 		return f.Kind.String()
 	case f.Kind == wrongFormat:
 		return fmt.Sprintf("%s: %s (of %s)", row.text, f.Format, f.Of)
+	case f.Kind == scaleOfOther:
+		other := OfK + OfV - f.Of
+		return fmt.Sprintf("%s is read with the scales of %s", f.Of, other)
 	case f.Of != noSide && f.By != 0:
 		return fmt.Sprintf("%s (by %d, of %s)", row.text, f.By, f.Of)
 	case f.Of != noSide:

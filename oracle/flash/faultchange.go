@@ -165,24 +165,40 @@ func mapScales(to func(s float32) float32) func(Fault, *change) error {
 
 // exchangeScales reads the scales of K for those of V, and the other way round.
 func exchangeScales(f Fault, c *change) error {
-	k, v := c.p.K.Codes, c.p.V.Codes
-	if k == nil || v == nil {
-		return notHere(f, "K and V have no scales")
+	k, v := c.p.K, c.p.V
+	var err error
+	if c.p.K, err = withScales(f, k, v); err == nil {
+		c.p.V, err = withScales(f, v, k)
 	}
-	rows, cols := k.Grid()
-	if r, n := v.Grid(); r != rows || n != cols {
-		return notHere(f, "K and V have other blocks")
+	return err
+}
+
+// otherScales reads one of K and V with the scales of the other.
+func otherScales(f Fault, c *change) (err error) {
+	if f.Of == OfK {
+		c.p.K, err = withScales(f, c.p.K, c.p.V)
+	} else {
+		c.p.V, err = withScales(f, c.p.V, c.p.K)
 	}
-	a, b := *k, *v
-	a.Scales, b.Scales = v.Scales, k.Scales
-	a.ScaleStride, b.ScaleStride = v.ScaleStride, k.ScaleStride
-	a.ScaleFormat, b.ScaleFormat = v.ScaleFormat, k.ScaleFormat
-	a.Outer, b.Outer = v.Outer, k.Outer
-	c.p.K, c.p.V = attention.Operand{Codes: &a}, attention.Operand{Codes: &b}
-	if sameScales(attention.Operand{Codes: k}, c.p.K) && sameScales(attention.Operand{Codes: v}, c.p.V) {
-		return notHere(f, "the scales are the same")
+	return err
+}
+
+// withScales returns an operand with the scales of another whose blocks are alike.
+func withScales(f Fault, o, other attention.Operand) (attention.Operand, error) {
+	if o.Codes == nil || other.Codes == nil {
+		return o, notHere(f, "K and V have no scales")
 	}
-	return nil
+	t, s := *o.Codes, other.Codes
+	rows, cols := t.Grid()
+	if r, n := s.Grid(); r != rows || n != cols {
+		return o, notHere(f, "K and V have other blocks")
+	}
+	t.Scales, t.ScaleStride, t.ScaleFormat, t.Outer = s.Scales, s.ScaleStride, s.ScaleFormat, s.Outer
+	read := attention.Operand{Codes: &t}
+	if sameScales(o, read) {
+		return o, notHere(f, "the scales are the same")
+	}
+	return read, nil
 }
 
 // otherToken reads the scales of another token of the same head.

@@ -64,6 +64,7 @@ const (
 	sinkPerSplit      Kind = "sink-per-split"
 	sinkInLSE         Kind = "sink-in-lse"
 	wrongFormat       Kind = "wrong-format"
+	scaleOfOther      Kind = "scale-of-other"
 )
 
 // table has a row for each kind, the likelier faults first. It is filled in by init,
@@ -153,6 +154,10 @@ func init() {
 		{name: "scale-exchanged", text: "K is read with the scales of V and V with the scales of K",
 			change: exchangeScales,
 			seen:   []string{"vllm-project/vllm#37054"}},
+		{name: "scale-of-other", list: func(*change) []Fault { return []Fault{{Of: OfV}, {Of: OfK}} },
+			text:   "one of K and V is read with the scales of the other",
+			change: otherScales,
+			seen:   []string{"sgl-project/sglang#26852"}},
 		{name: "scale-power-up", text: "scales are rounded up to powers of two", of: scaledSides,
 			change: mapScales(number.PowerUp),
 			seen:   []string{"deepseek-ai/FlashMLA#184"}},
