@@ -98,7 +98,7 @@ func applyOrder(of part) func(Fault, *problem, *change) error {
 			return notHere("blocks of %d along K in the order %s", f.By, f.Values)
 		}
 		last := p.k / f.By // which is cut off, if there is one
-		if len(order) > last && order[last] != last {
+		if of != ofScalesOnly && len(order) > last && order[last] != last {
 			return notHere("the last block of K, which is cut off, is read in place of another")
 		}
 		ways, _ := math.Lgamma(float64(len(order)) + 1)
@@ -151,19 +151,23 @@ func (x *explainer[T]) orders() (all []Fault) {
 	slices.Sort(sizes)
 	for _, size := range slices.Compact(sizes) {
 		q := x.p.k / size
-		if q < 2 || q > mostOrdered {
+		if q > mostOrdered {
 			continue
 		}
-		elements := x.finite(max(min(256, (1<<24)/(q*x.p.k)), 48))
+		elements := x.finite(max(min(256, (1<<24)/(max(q, 1)*x.p.k)), 48))
 		if len(elements) < 4 {
 			return nil
 		}
 		for _, side := range []Side{A, B} {
 			for of, kind := range []Kind{codesPermuted, scalesPermuted, blocksPermuted} {
-				if part(of) != ofCodesOnly && size != x.p.operand(side).width {
+				blocks := q
+				if part(of) == ofScalesOnly {
+					blocks = x.p.operand(side).blocks()
+				}
+				if part(of) != ofCodesOnly && size != x.p.operand(side).width || blocks < 2 || blocks > mostOrdered {
 					continue
 				}
-				if order := x.order(elements, side, part(of), q, size); order != nil {
+				if order := x.order(elements, side, part(of), blocks, size); order != nil {
 					all = append(all, Fault{Kind: kind, Of: side, By: size, Values: joined(order)})
 				}
 			}
@@ -271,7 +275,7 @@ func (x *explainer[T]) moved(e *element, side Side, of part, q, size int) []floa
 				*scale = from
 			}
 			sum := 0.0
-			for t := 0; t < size; t += step {
+			for t := 0; t < min(size, p.k-to*size); t += step {
 				part := 0.0
 				if of == ofScalesOnly {
 					part = e.sums[(to*size+t)/p.block]

@@ -181,7 +181,11 @@ func strided(f Fault, g *grid, r, c int) int {
 func listPlaced(p *problem, few bool) (all []Fault) {
 	for _, s := range eitherOrBoth {
 		for _, tile := range tileSizes {
-			for _, by := range []string{"2", "4", "8", "16"} {
+			for n, by := range []string{"2", "4", "8", "16"} {
+				// All tiles of a row beside each other read one row of B's scales.
+				if s == B && n > 0 && p.n <= tile<<n {
+					break
+				}
 				if p.n > tile && (p.m > tile || s != A) && (!few || len(all) == 0 && tile < p.n/2) {
 					all = append(all, Fault{Of: s, By: tile, Values: by})
 				}
