@@ -82,7 +82,8 @@ func (v *verifyFlags) name(args []string) error {
 	if v.Got == "" {
 		return usagef(`required flag(s) "got" not set`)
 	}
-	for flag, o := range map[string]*operands.Operand{"a": &v.A, "b": &v.B} {
+	for n, o := range []*operands.Operand{&v.A, &v.B} {
+		flag := []string{"a", "b"}[n]
 		if o.Codes == "" && len(args) == 0 {
 			return usagef("required flag(s) %q not set: there is no file whose tensor %s that may be", flag, flag)
 		}

@@ -128,7 +128,7 @@ func applyByte(as func(code int) float32) func(Fault, *problem, *change) error {
 			return notHere("byte %d", f.By)
 		}
 		from, to := fp8.E8M0(f.By).Float32(), as(f.By)
-		if to == from || to != to && from != from || f.By >= 254 && math.IsInf(float64(to), 1) {
+		if to == from || to != to && from != from || f.By == 255 && math.IsInf(float64(to), 1) {
 			return notHere("scale byte %d is %v", f.By, to)
 		}
 		for side, o := range c.operands(f.Of) {

@@ -253,13 +253,14 @@ func (x *explainer[T]) uncertain(e *element) float64 {
 	return x.p.out.place(max(math.Abs(e.got), math.Abs(e.want))) + float64(2*x.coefficient*e.all.total)
 }
 
-// moved returns what each block of a side adds to an element at each place.
+// moved returns what each block of a side adds to an element at each place, over the total
+// of the element.
 func (x *explainer[T]) moved(e *element, side Side, of part, q, size int) []float64 {
 	p := x.p
 	step := min(size, p.block)
 	a, b := p.A.Row(e.i), p.B.Row(e.j)
 	u, v := values(p.A.Format), values(p.B.Format)
-	outer := p.a.factor(e.i) * p.b.factor(e.j)
+	outer := p.a.factor(e.i) * p.b.factor(e.j) / e.all.total
 	adds := make([]float64, q*q)
 	for to := range q {
 		for from := range q {

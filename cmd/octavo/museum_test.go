@@ -1,0 +1,124 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/octavo-fp8/octavo/internal/testutil"
+)
+
+// exhibit is a fault that has shipped, as data: see ../shared/museum/README.md.
+type exhibit struct {
+	Name, Kind string
+	Claim      struct{ Flags []string }
+	Expect     [][]string
+}
+
+// judgedBy has the command line that judges what a file of an exhibit holds, by its kind.
+var judgedBy = map[string]func(e *exhibit, dir, file string) []string{
+	"gemm": func(e *exhibit, dir, file string) []string {
+		return append([]string{"verify", filepath.Join(dir, "input.safetensors"), "--got", filepath.Join(dir, file+".safetensors")}, e.Claim.Flags...)
+	},
+}
+
+// names reports whether a diagnosis has one word of each list.
+func (e *exhibit) names(diagnosis string) bool {
+	diagnosis = strings.ToLower(diagnosis)
+	for _, words := range e.Expect {
+		found := false
+		for _, w := range words {
+			if pattern := regexp.QuoteMeta(strings.ToLower(w)); regexp.MustCompile(`^\d+$`).MatchString(w) {
+				found = found || regexp.MustCompile(`(^|[^\d.])`+pattern+`($|\D)`).MatchString(diagnosis)
+			} else {
+				found = found || strings.Contains(diagnosis, strings.ToLower(w))
+			}
+		}
+		if !found {
+			return false
+		}
+	}
+	return true
+}
+
+// diagnosis is what a report says under "What explains them", in one line.
+func diagnosis(report string) string {
+	_, after, _ := strings.Cut(report, "What explains them\n")
+	explains, _, _ := strings.Cut(after, "\n\n")
+	return strings.Join(strings.Fields(explains), " ")
+}
+
+// TestMuseum has every exhibit named by what the report says explains it, and no honest one
+// accused.
+func TestMuseum(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join(testutil.Shared(t, "museum"), "*", "exhibit.json"))
+	require.NoError(t, err)
+	seen := map[string]int{}
+	for _, path := range files {
+		text, err := os.ReadFile(path)
+		require.NoError(t, err)
+		var e exhibit
+		require.NoError(t, json.Unmarshal(text, &e))
+		command := judgedBy[e.Kind]
+		if command == nil {
+			continue
+		}
+		seen[e.Kind]++
+		t.Run(e.Name, func(t *testing.T) {
+			succeed(t, command(&e, filepath.Dir(path), "honest")...)
+			r := octavo(strings.NewReader(""), command(&e, filepath.Dir(path), "wrong")...)
+			require.Equal(t, 1, r.status, r.stderr)
+			said := diagnosis(r.stdout)
+			require.NotContains(t, said, "no known fault")
+			require.True(t, e.names(said), "want %v in: %s", e.Expect, said)
+		})
+	}
+	for kind := range judgedBy {
+		require.NotZero(t, seen[kind], kind)
+	}
+}
+
+// TestVerifyList has every kind of fault listed with the reports that there are.
+func TestVerifyList(t *testing.T) {
+	text := succeed(t, "verify", "--list")
+	for _, want := range []string{"products: ", "attention: ", "scales-leak\n", "sgl-project/sglang#25733", "ROCm/rocm-libraries#7194", "tile-ai/tilelang#2710", "NVIDIA/cutlass#3394"} {
+		require.Contains(t, text, want)
+	}
+	require.NotContains(t, text, "{")
+	for line := range strings.SplitSeq(text, "\n") {
+		require.LessOrEqual(t, len([]rune(line)), 80)
+	}
+	var list known
+	require.NoError(t, json.Unmarshal([]byte(succeed(t, "verify", "--list", "--json")), &list))
+	for _, table := range list {
+		require.Greater(t, len(table.Faults), 30, table.Of)
+		for _, f := range table.Faults {
+			require.NotEmpty(t, f.Text, f.Kind)
+		}
+	}
+}
+
+// TestVerifyNames takes tensors of other files, and those of the flags' names where none are given.
+func TestVerifyNames(t *testing.T) {
+	dir := testutil.Shared(t, "museum", "transformers-47030")
+	in, honest := filepath.Join(dir, "input.safetensors"), filepath.Join(dir, "honest.safetensors")
+	blocks := []string{"--a-block", "1x128", "--b-block", "128x128"}
+	with := func(args ...string) []string { return append(append([]string{"verify"}, args...), blocks...) }
+	want := succeed(t, with(in, "--a", "a", "--b", "b", "--got", honest)...)
+	require.Equal(t, want, succeed(t, with(in, "--got", honest)...))
+	require.Equal(t, want, succeed(t, with(in, "--got", honest+":c")...))
+	require.Equal(t, want, succeed(t, with("--a", in+":a", "--b", in+":b", "--got", honest)...))
+	require.Equal(t, want, succeed(t, with(in, "--a-scales", in+":a_scale_inv", "--got", honest)...))
+	fail(t, 1, `has no tensor "d"`, with(in, "--got", honest+":d")...)
+	fail(t, 1, `the file has no tensor "a": name another with --a`, with(honest, "--got", honest)...)
+	fail(t, 1, `input.safetensors: the file has no tensor "x"`, with(in, "--b", in+":x", "--got", honest)...)
+	fail(t, 1, "absent.safetensors: no such file", with(in, "--b", filepath.Join(dir, "absent.safetensors:x"), "--got", honest)...)
+	fail(t, exitUsage, `required flag(s) "got" not set`, with(in)...)
+	fail(t, exitUsage, `required flag(s) "a" not set`, with("--got", honest)...)
+	fail(t, exitUsage, "--c d: ", with(in, "--got", honest+":c", "--c", "d")...)
+}
