@@ -147,7 +147,8 @@ func (x *explainer[T]) otherLines() (all []Fault) {
 		x.tried += 2 * g.rows
 		add := func(kind Kind, votes map[int]int, known ...int) {
 			for by, n := range votes {
-				if 10*n >= 8*len(some) && !slices.Contains(known, by) {
+				same := func(k int) bool { return (by-k)%g.rows == 0 } // as long as the end is followed by the beginning
+				if 10*n >= 8*len(some) && !slices.ContainsFunc(known, same) {
 					all = append(all, Fault{Kind: kind, Of: side, By: by})
 				}
 			}

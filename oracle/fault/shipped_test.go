@@ -18,8 +18,8 @@ import (
 // as a function: an independent definition of what is injected here.
 type plainKernel struct {
 	m, n, k, block int
-	a, b           func(i, k int) float64             // values of codes
-	sa, sb         func(i, j, q int) float32          // scales of block q of row i of A and row j of B
+	a, b           func(i, k int) float64              // values of codes
+	sa, sb         func(i, j, q int) float32           // scales of block q of row i of A and row j of B
 	sum            func(i, j int) (c float32, ok bool) // in place of all that
 }
 
