@@ -1,116 +1,43 @@
 package main
 
 import (
-	"encoding/binary"
-	"flag"
-	"fmt"
-	"math"
-	"math/rand/v2"
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/octavo-fp8/octavo/safetensors"
+	"github.com/octavo-fp8/octavo/internal/testutil"
 )
 
-var updateMuseum = flag.Bool("update-museum", false, "write docs/museum.md and its pictures anew")
-
-// exhibit is a fault that has shipped, rebuilt as data: numbers are random, the fault is
-// applied to them.
+// exhibit is a fault that has shipped, as data: see ../shared/museum/README.md.
 type exhibit struct {
-	name, report, fault string
-	flags               []string
-	// expect are lists of words: an explanation names the fault if it has one of each list.
-	expect [][]string
-	files  func(r *rand.Rand) exhibitFiles
+	Name, Kind string
+	Claim      struct{ Flags []string }
+	Expect     [][]string
 }
 
-type exhibitFiles struct{ input, honest, wrong []safetensors.Tensor }
-
-// wing is the exhibits of one kind, the command that judges them, and what a picture shows:
-// the largest difference of one of its tensors.
-type wing struct {
-	name, about string
-	exhibits    []exhibit
-	command     func(e *exhibit, input, got string) []string
-	shown       string
+// judgedBy has the command line that judges what a file of an exhibit holds, by its kind.
+var judgedBy = map[string]func(e *exhibit, dir, file string) []string{
+	"gemm": func(e *exhibit, dir, file string) []string {
+		return append([]string{"verify", filepath.Join(dir, "input.safetensors"), "--got", filepath.Join(dir, file+".safetensors")}, e.Claim.Flags...)
+	},
 }
 
-var museum = []wing{
-	{"products", "What a kernel made of C = A·Bᵀ. Down the picture are rows of C, across it columns.",
-		productExhibits, func(e *exhibit, input, got string) []string {
-			return append([]string{"verify", input, "--a", "a", "--b", "b", "--got", got}, e.flags...)
-		}, "c"},
-	{"attention", "What a kernel made of softmax(Q·Kᵀ)·V. Down the picture are queries, one head after the other, across it columns.",
-		attentionExhibits, func(e *exhibit, input, got string) []string {
-			return append([]string{"verify", "attention", input, "--got", got}, e.flags...)
-		}, "out"},
-	{"quantizers", "What a quantizer made of X: codes and scales. Down the picture are rows, across it columns of codes.",
-		quantizerExhibits, func(e *exhibit, input, got string) []string {
-			return append([]string{"verify", "quantizer", input, "--x", "x", "--codes", got + ":codes", "--scales", got + ":scales"}, e.flags...)
-		}, "codes"},
-}
-
-// TestMuseum judges each exhibit: what is honest passes, what is wrong fails and is named.
-func TestMuseum(t *testing.T) {
-	for _, w := range museum {
-		for _, e := range w.exhibits {
-			t.Run(w.name+"/"+e.name, func(t *testing.T) {
-				for seed := range uint64(2) {
-					_, text := w.judge(t, &e, seed)
-					require.True(t, namesFault(text, e.expect), "%s: %s", e.fault, text)
-				}
-			})
-		}
-	}
-}
-
-// judge lets the command judge an exhibit, and returns what explains the result.
-func (w *wing) judge(t *testing.T, e *exhibit, seed uint64) (f exhibitFiles, explanation string) {
-	f = e.files(rand.New(rand.NewPCG(seed, 36)))
-	dir := t.TempDir()
-	write := func(name string, tensors []safetensors.Tensor) string {
-		path := filepath.Join(dir, name+".safetensors")
-		require.NoError(t, safetensors.WriteFile(path, tensors, nil))
-		return path
-	}
-	input := write("input", f.input)
-	r := octavo(nil, w.command(e, input, write("honest", f.honest))...)
-	require.Zero(t, r.status, "honest: %s%s", r.stdout, r.stderr)
-	r = octavo(nil, w.command(e, input, write("wrong", f.wrong))...)
-	require.Equal(t, 1, r.status, r.stdout+r.stderr)
-	return f, explained(r.stdout)
-}
-
-// explained is the part of a report that says what explains the result.
-func explained(report string) string {
-	_, after, found := strings.Cut(report, "What explains them\n")
-	if !found {
-		return report
-	}
-	paragraph, _, _ := strings.Cut(after, "\n\n")
-	return unbroken(paragraph)
-}
-
-// namesFault reports whether a text has a word of each list; numbers count as whole ones.
-func namesFault(text string, expect [][]string) bool {
-	text = strings.ToLower(text)
-	for _, words := range expect {
+// names reports whether a diagnosis has one word of each list.
+func (e *exhibit) names(diagnosis string) bool {
+	diagnosis = strings.ToLower(diagnosis)
+	for _, words := range e.Expect {
 		found := false
 		for _, w := range words {
-			pattern := regexp.QuoteMeta(strings.ToLower(w))
-			if last := w[len(w)-1]; last >= '0' && last <= '9' {
-				pattern += `(\D|$)`
+			if pattern := regexp.QuoteMeta(strings.ToLower(w)); regexp.MustCompile(`^\d+$`).MatchString(w) {
+				found = found || regexp.MustCompile(`(^|[^\d.])`+pattern+`($|\D)`).MatchString(diagnosis)
+			} else {
+				found = found || strings.Contains(diagnosis, strings.ToLower(w))
 			}
-			if w[0] >= '0' && w[0] <= '9' {
-				pattern = `(^|[^\d.])` + pattern
-			}
-			found = found || regexp.MustCompile(pattern).MatchString(text)
 		}
 		if !found {
 			return false
@@ -119,124 +46,79 @@ func namesFault(text string, expect [][]string) bool {
 	return true
 }
 
-const museumPage = "../../docs/museum.md"
+// diagnosis is what a report says under "What explains them", in one line.
+func diagnosis(report string) string {
+	_, after, _ := strings.Cut(report, "What explains them\n")
+	explains, _, _ := strings.Cut(after, "\n\n")
+	return strings.Join(strings.Fields(explains), " ")
+}
 
-// TestMuseumPage writes the page where that is asked for, and otherwise looks whether every
-// exhibit is on it.
-func TestMuseumPage(t *testing.T) {
-	if *updateMuseum {
-		writeMuseum(t)
-	}
-	text, err := os.ReadFile(museumPage)
+// TestMuseum has every exhibit named by what the report says explains it, and no honest one
+// accused.
+func TestMuseum(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join(testutil.Shared(t, "museum"), "*", "exhibit.json"))
 	require.NoError(t, err)
-	for _, w := range museum {
-		for _, e := range w.exhibits {
-			require.Contains(t, string(text), sentence(e.fault), "run go test ./cmd/octavo -run TestMuseumPage -update-museum")
-			require.FileExists(t, filepath.Join("../../docs/museum", e.name+".svg"))
-		}
-	}
-}
-
-func writeMuseum(t *testing.T) {
-	var page strings.Builder
-	page.WriteString(museumIntroduction)
-	for _, w := range museum {
-		fmt.Fprintf(&page, "\n## %s\n\n%s\n", strings.ToUpper(w.name[:1])+w.name[1:], w.about)
-		for _, e := range w.exhibits {
-			f, text := w.judge(t, &e, 0)
-			require.NoError(t, os.WriteFile(filepath.Join("../../docs/museum", e.name+".svg"), []byte(picture(f, w.shown)), 0o666))
-			repository, number, _ := strings.Cut(e.report, "#")
-			fmt.Fprintf(&page, "\n### %s\n\n![Errors](museum/%s.svg)\n\n", sentence(e.fault), e.name)
-			if e.report != "" {
-				fmt.Fprintf(&page, "[%s](https://github.com/%s/issues/%s)\n\n", e.report, repository, number)
-			}
-			command := w.command(&e, "input.safetensors", "wrong.safetensors")
-			fmt.Fprintf(&page, "    octavo %s\n\n> %s\n", strings.Join(command, " "), text)
-		}
-	}
-	require.NoError(t, os.WriteFile(museumPage, []byte(page.String()), 0o666))
-}
-
-const museumIntroduction = `# The museum
-
-Faults of FP8 and FP4 numerics that have shipped, most of them found by somebody who lost
-days. Each is rebuilt as data: numbers are random, the fault is applied to them, and nothing
-here is anybody's code. A picture has a cell for some elements of the result: the darker, the
-larger the largest error among them. Below is the command that judges the exhibit, and what
-it says.
-
-Tests of the command make all exhibits anew, with more than one seed. They also make what a
-correct kernel returns, which must pass. "octavo verify --list" has the table of all faults
-that are known.
-`
-
-// sentence begins with a capital letter.
-func sentence(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
-
-// picture draws the differences of a tensor: the largest of each cell, on a logarithmic
-// scale of the largest of all.
-func picture(f exhibitFiles, name string) string {
-	const most = 56
-	honest, wrong := tensorOf(f.honest, name), tensorOf(f.wrong, name)
-	rows, cols := 1, honest.Shape[len(honest.Shape)-1]
-	for _, n := range honest.Shape[:len(honest.Shape)-1] {
-		rows *= n
-	}
-	high, wide := (rows+most-1)/most, (cols+most-1)/most
-	down, across := (rows+high-1)/high, (cols+wide-1)/wide
-	cells := make([]float64, down*across)
-	a, b := elementsOf(honest), elementsOf(wrong)
-	for i := range rows {
-		for j := range cols {
-			off := math.Abs(a[i*cols+j] - b[i*cols+j])
-			if off != off || math.IsInf(off, 0) {
-				off = math.MaxFloat32
-			}
-			at := i/high*across + j/wide
-			cells[at] = max(cells[at], off)
-		}
-	}
-	top := 0.0
-	for _, x := range cells {
-		if x < math.MaxFloat32 {
-			top = max(top, x)
-		}
-	}
-	const side = 6
-	var s strings.Builder
-	fmt.Fprintf(&s, "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" width=\"%d\"><rect width=\"100%%\" height=\"100%%\" fill=\"#f4f4f2\"/>\n",
-		across*side, down*side, across*side)
-	for n, x := range cells {
-		if x == 0 {
+	seen := map[string]int{}
+	for _, path := range files {
+		text, err := os.ReadFile(path)
+		require.NoError(t, err)
+		var e exhibit
+		require.NoError(t, json.Unmarshal(text, &e))
+		command := judgedBy[e.Kind]
+		if command == nil {
 			continue
 		}
-		depth := 1.0 // of what is not finite, and of the largest
-		if x < top {
-			depth = max(0, 1+math.Log10(x/top)/6)
-		}
-		fmt.Fprintf(&s, "<rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" fill=\"#8c1d40\" opacity=\"%.2f\"/>\n",
-			n%across*side, n/across*side, side, side, depth)
+		seen[e.Kind]++
+		t.Run(e.Name, func(t *testing.T) {
+			succeed(t, command(&e, filepath.Dir(path), "honest")...)
+			r := octavo(strings.NewReader(""), command(&e, filepath.Dir(path), "wrong")...)
+			require.Equal(t, 1, r.status, r.stderr)
+			said := diagnosis(r.stdout)
+			require.NotContains(t, said, "no known fault")
+			require.True(t, e.names(said), "want %v in: %s", e.Expect, said)
+		})
 	}
-	return s.String() + "</svg>\n"
+	for kind := range judgedBy {
+		require.NotZero(t, seen[kind], kind)
+	}
 }
 
-func tensorOf(all []safetensors.Tensor, name string) safetensors.Tensor {
-	return all[slices.IndexFunc(all, func(t safetensors.Tensor) bool { return t.Name == name })]
-}
-
-// elementsOf returns numbers, and of codes their bytes or halves of bytes.
-func elementsOf(t safetensors.Tensor) (all []float64) {
-	for i := range len(t.Data) {
-		switch {
-		case t.DType == safetensors.F32 && i%4 == 0:
-			all = append(all, float64(math.Float32frombits(binary.LittleEndian.Uint32(t.Data[i:]))))
-		case t.DType == safetensors.BF16 && i%2 == 0:
-			all = append(all, float64(math.Float32frombits(uint32(binary.LittleEndian.Uint16(t.Data[i:]))<<16)))
-		case t.DType == safetensors.F4:
-			all = append(all, float64(t.Data[i]&15), float64(t.Data[i]>>4))
-		case t.DType != safetensors.F32 && t.DType != safetensors.BF16:
-			all = append(all, float64(t.Data[i]))
+// TestVerifyList has every kind of fault listed with the reports that there are.
+func TestVerifyList(t *testing.T) {
+	text := succeed(t, "verify", "--list")
+	for _, want := range []string{"products: ", "attention: ", "scales-leak\n", "sgl-project/sglang#25733", "ROCm/rocm-libraries#7194", "tile-ai/tilelang#2710", "NVIDIA/cutlass#3394"} {
+		require.Contains(t, text, want)
+	}
+	require.NotContains(t, text, "{")
+	for line := range strings.SplitSeq(text, "\n") {
+		require.LessOrEqual(t, len([]rune(line)), 80)
+	}
+	var list known
+	require.NoError(t, json.Unmarshal([]byte(succeed(t, "verify", "--list", "--json")), &list))
+	for _, table := range list {
+		require.Greater(t, len(table.Faults), 30, table.Of)
+		for _, f := range table.Faults {
+			require.NotEmpty(t, f.Text, f.Kind)
 		}
 	}
-	return all
+}
+
+// TestVerifyNames takes tensors of other files, and those of the flags' names where none are given.
+func TestVerifyNames(t *testing.T) {
+	dir := testutil.Shared(t, "museum", "transformers-47030")
+	in, honest := filepath.Join(dir, "input.safetensors"), filepath.Join(dir, "honest.safetensors")
+	blocks := []string{"--a-block", "1x128", "--b-block", "128x128"}
+	with := func(args ...string) []string { return append(append([]string{"verify"}, args...), blocks...) }
+	want := succeed(t, with(in, "--a", "a", "--b", "b", "--got", honest)...)
+	require.Equal(t, want, succeed(t, with(in, "--got", honest)...))
+	require.Equal(t, want, succeed(t, with(in, "--got", honest+":c")...))
+	require.Equal(t, want, succeed(t, with("--a", in+":a", "--b", in+":b", "--got", honest)...))
+	require.Equal(t, want, succeed(t, with(in, "--a-scales", in+":a_scale_inv", "--got", honest)...))
+	fail(t, 1, `has no tensor "d"`, with(in, "--got", honest+":d")...)
+	fail(t, 1, `the file has no tensor "a": name another with --a`, with(honest, "--got", honest)...)
+	fail(t, 1, `input.safetensors: the file has no tensor "x"`, with(in, "--b", in+":x", "--got", honest)...)
+	fail(t, 1, "absent.safetensors: no such file", with(in, "--b", filepath.Join(dir, "absent.safetensors:x"), "--got", honest)...)
+	fail(t, exitUsage, `required flag(s) "got" not set`, with(in)...)
+	fail(t, exitUsage, `required flag(s) "a" not set`, with("--got", honest)...)
+	fail(t, exitUsage, "--c d: ", with(in, "--got", honest+":c", "--c", "d")...)
 }

@@ -18,12 +18,13 @@ type verifyFlags struct {
 	model  modelFlags
 	sample sampleFlags
 	alarms judge.Alarms
+	list   bool
 }
 
 func newVerifyCommand() *cobra.Command {
 	var v verifyFlags
 	cmd := &cobra.Command{
-		Use:     "verify [IN [IN-OF-B]] --a NAME --b NAME --got GOT",
+		Use:     "verify [IN [IN-OF-B]] --got GOT | --list",
 		Short:   "Say whether a kernel's product is right, and where not",
 		Long:    helpOf("verify"),
 		Example: examplesOf("verify"),
@@ -31,10 +32,10 @@ func newVerifyCommand() *cobra.Command {
 		RunE:    v.run,
 	}
 	f := cmd.Flags()
-	f.StringVar(&v.Got, "got", "", "`FILE` with the kernel's C: safetensors or .npy (required)")
-	markRequired(cmd, "got")
+	f.StringVar(&v.Got, "got", "", "`FILE` with the kernel's C: safetensors or .npy, or FILE.safetensors:NAME (required)")
 	f.StringVar(&v.C, "c", "", "`NAME` of C in it (default: c, or the only tensor)")
-	v.productFlags.add(cmd)
+	v.addFlags(cmd, " (default: that of the flag, in IN)")
+	f.BoolVar(&v.list, "list", false, "list the faults that are looked for, with public reports, and do nothing else")
 	v.model.add(cmd)
 	v.sample.add(cmd)
 	choiceFlag(cmd, &v.alarms, "alarms",
@@ -46,7 +47,12 @@ func newVerifyCommand() *cobra.Command {
 }
 
 func (v *verifyFlags) run(cmd *cobra.Command, args []string) error {
-	v.Files = args
+	if v.list {
+		return printResult(cmd, v.asJSON, knownFaults(), knownFaults().writeText)
+	}
+	if err := v.name(args); err != nil {
+		return err
+	}
 	claim, err := v.model.claim()
 	if err != nil {
 		return err
@@ -54,9 +60,6 @@ func (v *verifyFlags) run(cmd *cobra.Command, args []string) error {
 	claim.Alarms = v.alarms
 	if err := v.check(v.read()); err != nil {
 		return err
-	}
-	if _, alone := operands.Path(v.Got); alone && v.C != "" {
-		return usagef("--c %s: a .npy file has but one array", v.C)
 	}
 	sample, err := v.sample.sample(cmd)
 	if err != nil {
@@ -71,4 +74,29 @@ func (v *verifyFlags) run(cmd *cobra.Command, args []string) error {
 		}
 		return r, failure(r.Pass, r.Outcome, v.Got, r.Failure()), nil
 	})
+}
+
+// name takes the files, and the names that are not given from them.
+func (v *verifyFlags) name(args []string) error {
+	v.Files = args
+	if v.Got == "" {
+		return usagef(`required flag(s) "got" not set`)
+	}
+	for n, o := range []*operands.Operand{&v.A, &v.B} {
+		flag := []string{"a", "b"}[n]
+		if o.Codes == "" && len(args) == 0 {
+			return usagef("required flag(s) %q not set: there is no file whose tensor %s that may be", flag, flag)
+		}
+		if o.Codes == "" {
+			o.Codes = flag
+		}
+	}
+	if v.C == "" {
+		if path, name, ok := operands.InFile(v.Got); ok {
+			v.Got, v.C = path, name
+		}
+	} else if _, alone := operands.Path(v.Got); alone {
+		return usagef("--c %s: --got %s is one array", v.C, v.Got)
+	}
+	return nil
 }

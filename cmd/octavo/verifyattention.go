@@ -106,7 +106,7 @@ func (v *verifyAttentionFlags) addReading(cmd *cobra.Command) {
 	}
 	wholeFlag(cmd, &v.ValueDim, 0, math.MaxInt32, "value-dim",
 		"V is the first N columns of K (MLA); 0 is none (default 0)")
-	f.StringVar(&v.Got, "got", "", "`FILE` with the kernel's results (default: IN)")
+	f.StringVar(&v.Got, "got", "", "`FILE` with the kernel's results, or FILE.safetensors:NAME of the output (default: IN)")
 	f.StringVar(&v.Out, "out", "out", "`NAME` of the output in it")
 	f.StringVar(&v.LSE, "lse", "", "`NAME` of the log-sum-exps in it (default: lse, if there is one)")
 	f.StringVar(&v.Sinks, "sinks", "", "`NAME` of the sinks, one for each query head")
@@ -228,6 +228,12 @@ func (v *verifyAttentionFlags) check(cmd *cobra.Command, args []string) error {
 	v.inject, v.Mask.Window = set("inject"), v.window
 	if len(args) > 0 {
 		v.File = args[0]
+	}
+	if path, name, ok := operands.InFile(v.Got); ok {
+		if set("out") {
+			return usagef("--out %s: --got %s is one tensor", v.Out, v.Got)
+		}
+		v.Got, v.Out = path, name
 	}
 	if err := v.Attention.Check(); err != nil {
 		return usageError{err}

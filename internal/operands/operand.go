@@ -197,17 +197,20 @@ func IsFloat(d safetensors.DType) bool {
 func (o *Operand) findScales(s *Source) (Tensor, error) {
 	name := o.Scales
 	_, file := Path(o.Codes)
+	_, _, named := InFile(o.Codes) // the file has other tensors
 	switch {
-	case name == "" && file:
+	case name == "" && file && !named:
 		return Tensor{}, sentinel.Errorf(ErrScales, "operands: name the scales of %s", textout.Quoted(o.Codes))
 	case name == "":
 		name = o.Codes + ScaleSuffix
 	}
 	scales, err := s.Find(name)
-	switch _, file := Path(name); {
+	_, file = Path(name)
+	_, _, named = InFile(name)
+	switch {
 	case err != nil && o.Scales == "":
 		return scales, sentinel.Errorf(ErrScales, "%w; name the scales of %s", err, textout.Quoted(o.Codes))
-	case err == nil && scales.DType == safetensors.U8 && !file && o.ScaleFormat == nil:
+	case err == nil && scales.DType == safetensors.U8 && (!file || named) && o.ScaleFormat == nil:
 		if _, ok := ScaleFormatIn(scales.File, scales.Info); !ok {
 			return scales, sentinel.Errorf(ErrScaleFormat, "operands: tensor %q is U8, which does not say a format of scales", scales.Name)
 		}

@@ -74,6 +74,14 @@ func (p *Product) In(file *safetensors.File) *Files {
 }
 
 func (f *Files) openFile(path string) (*safetensors.File, error) {
+	file, err := open(path)
+	if err == nil {
+		f.open = append(f.open, file)
+	}
+	return file, err
+}
+
+func open(path string) (*safetensors.File, error) {
 	file, err := safetensors.Open(path)
 	var system *fs.PathError
 	switch {
@@ -82,7 +90,6 @@ func (f *Files) openFile(path string) (*safetensors.File, error) {
 	case err != nil:
 		return nil, fmt.Errorf("operands: %w: want a complete safetensors file", err)
 	}
-	f.open = append(f.open, file)
 	return file, nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/octavo-fp8/octavo/internal/memory"
 	"github.com/octavo-fp8/octavo/internal/npy"
 	"github.com/octavo-fp8/octavo/internal/sentinel"
 	"github.com/octavo-fp8/octavo/safetensors"
@@ -24,13 +25,23 @@ type Tensor struct {
 }
 
 // Path returns the path of the file that a name says, with ok false where it is that of
-// a tensor of a safetensors file.
+// a tensor of a safetensors file that is named elsewhere.
 func Path(name string) (path string, ok bool) {
 	if strings.HasSuffix(name, ".npy") {
 		return name, true
 	}
+	if path, _, ok := InFile(name); ok {
+		return path, true
+	}
 	path, _, ok = parseRaw(name)
 	return path, ok
+}
+
+// InFile cuts a name such as "x.safetensors:c": of a file, and of a tensor in it.
+func InFile(name string) (path, tensor string, ok bool) {
+	const ext = ".safetensors"
+	path, tensor, ok = strings.Cut(name, ext+":")
+	return path + ext, tensor, ok && path != "" && tensor != ""
 }
 
 // Find returns the description of a tensor that has to be there: [ErrName] says that it
@@ -46,6 +57,9 @@ func (s *Source) Find(name string) (Tensor, error) {
 	if strings.HasSuffix(name, ".npy") {
 		return s.readNPY(name)
 	}
+	if path, tensor, ok := InFile(name); ok {
+		return readFrom(path, tensor)
+	}
 	if s.File == nil {
 		return Tensor{}, sentinel.Errorf(ErrName, "operands: there is no safetensors file to find tensor %q in: name one, or arrays that end in .npy", name)
 	}
@@ -57,6 +71,27 @@ func (s *Source) Find(name string) (Tensor, error) {
 		return Tensor{}, sentinel.Errorf(ErrName, "operands: the file has no tensor %q", name)
 	}
 	return Tensor{info, s.File}, nil
+}
+
+// readFrom reads a tensor of a file, with the file's metadata, into memory.
+func readFrom(path, name string) (Tensor, error) {
+	file, err := open(path)
+	if err != nil {
+		return Tensor{}, err
+	}
+	defer file.Close()
+	info, ok := file.Info(name)
+	if !ok {
+		return Tensor{}, sentinel.Errorf(ErrName, "operands: %s: the file has no tensor %q", path, name)
+	}
+	if err := memory.Check(info.Bytes(), 2, path, "take smaller operands"); err != nil {
+		return Tensor{}, fmt.Errorf("operands: %w", err)
+	}
+	data, err := file.Bytes(name)
+	if err != nil {
+		return Tensor{}, fmt.Errorf("operands: %s: %w", path, err)
+	}
+	return inMemory(safetensors.Tensor{Info: info, Data: data}, file.Metadata())
 }
 
 // has reports whether the file has a tensor.
@@ -82,8 +117,10 @@ func (s *Source) readNPY(path string) (Tensor, error) {
 
 // InMemory returns a tensor that is in no file: its data is copied. It returns an error
 // if type, shape and data do not fit each other.
-func InMemory(t safetensors.Tensor) (Tensor, error) {
-	data, err := safetensors.Encode([]safetensors.Tensor{t}, nil)
+func InMemory(t safetensors.Tensor) (Tensor, error) { return inMemory(t, nil) }
+
+func inMemory(t safetensors.Tensor, metadata map[string]string) (Tensor, error) {
+	data, err := safetensors.Encode([]safetensors.Tensor{t}, metadata)
 	if err != nil {
 		return Tensor{}, fmt.Errorf("operands: %w", err)
 	}

@@ -41,6 +41,21 @@ func (t *Table[K, R]) Kinds() (all []K) {
 	return all
 }
 
+// Known is a kind of fault in words, and the public reports of it, as owner/name#number.
+type Known struct {
+	Kind    string   `json:"kind"`
+	Text    string   `json:"text"`
+	Reports []string `json:"reports,omitempty"`
+}
+
+// Known returns what of says of each row but that of an honest kernel, in order.
+func (t *Table[K, R]) Known(of func(*R) Known) (all []Known) {
+	for n := range t.rows[1:] {
+		all = append(all, of(&t.rows[1+n]))
+	}
+	return all
+}
+
 // Row returns the row of a kind, and an error for an unknown one.
 func (t *Table[K, R]) Row(k K) (*R, error) {
 	n, ok := t.index[k]

@@ -134,6 +134,15 @@ func applyOtherScale(f Fault, p *problem, c *change) error {
 	return nil
 }
 
+func textOfProducts(what string) func(Fault) string {
+	return func(f Fault) string {
+		if f.To == f.From+1 {
+			return fmt.Sprintf("product %d of K is %s", f.From, what)
+		}
+		return fmt.Sprintf("products %s of K are %s", span(f.From, f.To), what)
+	}
+}
+
 func textOfFactor(f Fault) string {
 	products := "products"
 	if f.To == f.From+1 {

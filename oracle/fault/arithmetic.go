@@ -3,6 +3,7 @@ package fault
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/octavo-fp8/octavo/oracle"
 )
@@ -151,21 +152,21 @@ func textOfNarrow(what string) func(Fault) string {
 	}
 }
 
-// listNarrow lists sums in float16 and bfloat16: of blocks or, if they are scaled before, of
-// all of K.
-func listNarrow(scaled bool) func(*problem, bool) []Fault {
+// listNarrow lists sums in float16 and bfloat16: of groups of products, of blocks or, if
+// they are scaled before, of all of K.
+func listNarrow(of narrowed) func(*problem, bool) []Fault {
 	return func(p *problem, few bool) (all []Fault) {
 		least := p.k // rounded once, after scales were applied, it would be the result
-		if !scaled {
+		if of != ofTotals {
 			least = 2 * min(p.k, p.block)
 		}
 		for _, t := range []Type{Float16, BFloat16} {
-			for _, n := range []int{1, 16, 32, 64, 128, 256} {
-				if n < least && n < 2*p.block && (!few || n == 32) {
+			for _, n := range []int{1, 8, 16, 32, 64, 128, 256} {
+				if n < least && n < 2*p.block && (!few || n == 32) && (n != 8 || of == ofGroups) && (n != 1 || of != ofGroups) {
 					all = append(all, Fault{Type: t, By: n})
 				}
 			}
-			if scaled || few {
+			if of != ofBlocks || few {
 				continue
 			}
 			for _, m := range knownModels {
@@ -179,8 +180,8 @@ func listNarrow(scaled bool) func(*problem, bool) []Fault {
 	}
 }
 
-// applyNarrow keeps sums in a narrower type: of blocks or, if scaled, those that are scaled.
-func applyNarrow(scaled bool) func(f Fault, p *problem, c *change) error {
+// applyNarrow rounds sums to a narrower type.
+func applyNarrow(of narrowed) func(f Fault, p *problem, c *change) error {
 	return func(f Fault, p *problem, c *change) error {
 		switch {
 		case f.By < 0 || f.Type != Float16 && f.Type != BFloat16:
@@ -188,7 +189,7 @@ func applyNarrow(scaled bool) func(f Fault, p *problem, c *change) error {
 		case f.Model != "":
 			return applyFloat16(f, p, c)
 		case f.By > 0:
-			c.dot, c.exact = narrowDot(f.Type, f.By, scaled), true
+			c.dot, c.exact = narrowDot(f.Type, f.By, of), true
 		case !p.explaining || p.block < p.k || p.Bias != nil || p.Old != nil || p.out != Float32:
 			// With one pair of scales, and nothing added, sums can be recognized by their bits.
 			return notHere("sums in %v, in some order", f.Type)
@@ -196,6 +197,70 @@ func applyNarrow(scaled bool) func(f Fault, p *problem, c *change) error {
 			c.rounded, c.unordered = f.Type, true
 		}
 		return nil
+	}
+}
+
+// listSplits lists parts of K of equal length, but for the last, that are whole products or
+// whole blocks.
+func listSplits(p *problem, few bool) (all []Fault) {
+	for _, t := range []Type{BFloat16, Float16} {
+		for _, parts := range []int{2, 3, 4, 6, 8, 16, 32, 64} {
+			length := (p.k + parts - 1) / parts
+			for _, length := range []int{length, roundUp(length, 16), roundUp(length, p.block)} {
+				f := Fault{Type: t, By: (p.k + length - 1) / length, To: length}
+				if length > 1 && length < p.k && !slices.Contains(all, f) && (!few || parts == 4) {
+					all = append(all, f)
+				}
+			}
+		}
+	}
+	return all
+}
+
+func textOfSplits(added string) func(Fault) string {
+	return func(f Fault) string {
+		return fmt.Sprintf("K is split into %d parts of %d products, whose sums are rounded to %v and added in %s", f.By, f.To, f.Type, strings.Replace(added, "{type}", f.Type.String(), 1))
+	}
+}
+
+// applySplits rounds sums of parts of K, which are made in float32, to a narrower type, and
+// adds them in float32 where wide says so, otherwise in that type.
+func applySplits(wide bool) func(f Fault, p *problem, c *change) error {
+	return func(f Fault, p *problem, c *change) error {
+		if f.To < 1 || f.To >= p.k || f.Type != Float16 && f.Type != BFloat16 {
+			return notHere("parts of %d products whose sums are %v", f.To, f.Type)
+		}
+		c.dot, c.exact = splitDot(f.Type, f.To, wide), true
+		return nil
+	}
+}
+
+func splitDot(t Type, length int, wide bool) func(c *change, i, j int) float32 {
+	return func(c *change, i, j int) float32 {
+		u, v := c.a.values(), c.b.values()
+		var total, part float32
+		left := length
+		end := func() {
+			total += t.narrow(part)
+			if !wide {
+				total = t.narrow(total)
+			}
+			part, left = 0, length
+		}
+		c.eachBlock(i, j, new(scratch), func(x, y []byte, sa, sb float32) {
+			for len(x) > 0 {
+				n := min(len(x), left)
+				sum, _ := dot(x[:n], y[:n], u, v, u, v)
+				part = float32(float64(float32(float32(sum)*sa))*float64(sb) + float64(part))
+				if x, y, left = x[n:], y[n:], left-n; left == 0 {
+					end()
+				}
+			}
+		})
+		if left < length {
+			end()
+		}
+		return c.underOuter(total, i, j)
 	}
 }
 
@@ -207,7 +272,7 @@ func applyFloat16(f Fault, p *problem, c *change) error {
 		}
 		c.exact = true
 		c.dot = func(c *change, i, j int) (total float32) {
-			eachBlock(&c.a, &c.b, i, j, new(scratch), func(x, y []byte, sa, sb float32) {
+			c.eachBlock(i, j, new(scratch), func(x, y []byte, sa, sb float32) {
 				sum := m.DotFloat16(x, y, p.A.Format, p.B.Format, 0).Float32()
 				total += float32(float32(sum*sa) * sb)
 			})

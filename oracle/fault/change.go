@@ -21,7 +21,9 @@ type change struct {
 	dot func(c *change, i, j int) float32
 	// from, unless nil, calls add with the elements of the product whose sum is written to
 	// element (i, j) of C, and with none where nothing is.
-	from      func(i, j int, add func(i, j int))
+	from func(i, j int, add func(i, j int))
+	// placed, unless nil, says of which rows element (i, j) has scales.
+	placed    func(i, j int) (ofA, ofB int)
 	factor    float64 // of the product
 	bias, old int     // how often they are added
 	biasAt    func(i, j int) int
@@ -30,6 +32,8 @@ type change struct {
 	cut       bool
 	unordered bool                // sums are of type rounded, in an order that is not known
 	fitted    bool                // a factor was taken from results
+	freedom   float64             // what else was taken from them, in bits
+	overflows bool                // scales may be so large that parts of a sum overflow
 	exact     bool                // dot or kernel say to the last bits what the kernel computes
 	unknown   func(i, j int) bool // elements of which nothing is known; nil: none
 	beyond    beyond              // what is read where there are no scales
@@ -204,27 +208,38 @@ func makeTables(of func(f fp8.Format, v float64) float64) [][256]float64 {
 
 func codeOfOne(f fp8.Format) byte { return fp8.EncodeOne(float32(1), f, fp8.Policy{}) }
 
-// narrowDot returns an element of the product whose sums are kept in a narrower type:
-// rounded to it after every so many products, before scales are applied or, where
-// scaled says so, after.
-func narrowDot(t Type, every int, scaled bool) func(c *change, i, j int) float32 {
+// narrowed says what of a sum is rounded to a narrower type.
+type narrowed uint8
+
+const (
+	ofBlocks narrowed = iota // sums of a block, before scales are applied
+	ofTotals                 // sums over blocks, after that
+	ofGroups                 // sums of some products, which are added in float32
+)
+
+// narrowDot returns an element of the product of whose sums some are rounded to a narrower
+// type after every so many products.
+func narrowDot(t Type, every int, of narrowed) func(c *change, i, j int) float32 {
 	return func(c *change, i, j int) float32 {
-		u, v := values(c.a.format), values(c.b.format)
+		u, v := c.a.values(), c.b.values()
 		var total float32
-		eachBlock(&c.a, &c.b, i, j, new(scratch), func(x, y []byte, sa, sb float32) {
+		c.eachBlock(i, j, new(scratch), func(x, y []byte, sa, sb float32) {
 			var p float32
 			for from := 0; from < len(x); from += every {
 				var sum float64
 				for k := from; k < min(from+every, len(x)); k++ {
 					sum += float64(u[x[k]] * v[y[k]])
 				}
-				if scaled {
+				switch of {
+				case ofTotals:
 					total = t.narrow(float32(float64(float32(float32(sum)*sa)*sb) + float64(total)))
-				} else {
+				case ofGroups:
+					p += t.narrow(float32(sum))
+				default:
 					p = t.narrow(float32(float64(p) + sum))
 				}
 			}
-			if !scaled {
+			if of != ofTotals {
 				total += float32(float32(p*sa) * sb)
 			}
 		})

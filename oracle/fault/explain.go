@@ -65,7 +65,7 @@ func Explain[T gemm.Output](ctx context.Context, got []T, p Product, o Options) 
 	if err != nil {
 		return nil, fmt.Errorf("fault: %w", err)
 	}
-	faults := append(append(q.list(false), x.fitted()...), rows...)
+	faults := slices.Concat(q.list(false), x.fitted(), rows, x.otherLines(), x.staleRow(), x.orders(), x.products())
 	for _, f := range faults {
 		e.Tried = append(e.Tried, f.Kind)
 	}
@@ -151,7 +151,7 @@ func (x *explainer[T]) compete(ctx context.Context, faults []Fault, weigh func(c
 	var all, others []*candidate
 	for n, c := range candidates {
 		c.number, c.Where = n, x.region(c)
-		if c.Contradicted == 0 || c.Evidence >= float64(convincing*c.Explained) || x.ofOneRow(c) {
+		if c.Contradicted == 0 || c.Evidence >= float64(convincing*c.Explained) || x.ofOneRow(c) || x.ofOneLine(c) {
 			all = append(all, c)
 		} else {
 			others = append(others, c)

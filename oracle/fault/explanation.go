@@ -26,6 +26,8 @@ type Finding struct {
 	Fault Fault `json:"fault"`
 	// Text is what Fault's String says.
 	Text string `json:"text"`
+	// Seen are public reports of the fault.
+	Seen []string `json:"seen,omitempty"`
 	// Same are other faults that explain the same wrong elements by the same values, each in
 	// the part of C in which it holds, the likelier first: this result cannot tell them apart.
 	Same []Fault `json:"same,omitempty"`
@@ -46,7 +48,7 @@ type Finding struct {
 func (f Finding) String() string {
 	var s strings.Builder
 	if len(f.Same) == 0 {
-		s.WriteString(f.Fault.String())
+		s.WriteString(f.Fault.String() + seenIn(f.Fault))
 	} else {
 		s.WriteString("one of these; this result cannot tell them apart: ")
 		for i, text := range alternatives(append([]Fault{f.Fault}, f.Same...)) {
@@ -63,11 +65,29 @@ func (f Finding) String() string {
 	return s.String()
 }
 
+// seenIn says in which public reports a fault was seen.
+func seenIn(f Fault) string {
+	if reports := f.reports(); len(reports) > 0 {
+		return " (seen in " + strings.Join(reports, ", ") + ")"
+	}
+	return ""
+}
+
+// reports are public ones of the fault.
+func (f Fault) reports() []string {
+	row, err := table.Row(f.Kind)
+	if err != nil || row.reported != nil && !row.reported(f) {
+		return nil
+	}
+	return row.reports
+}
+
 // alternatives says what each fault is, those that differ in the row that is read at once.
 func alternatives(faults []Fault) (texts []string) {
 	for len(faults) > 0 {
 		first := faults[0]
 		text, rows := first.String(), []int(nil)
+		seen := seenIn(first)
 		for len(faults) > 0 {
 			next := faults[0]
 			if next.By = first.By; next != first || rows != nil && first.Kind != scalesOfRow {
@@ -80,7 +100,7 @@ func alternatives(faults []Fault) (texts []string) {
 			one, many := fmt.Sprintf("row %d of", first.By), fmt.Sprintf("one of rows %s of", strings.Join(strings.Fields(strings.Trim(fmt.Sprint(rows), "[]")), ", "))
 			text = strings.Replace(text, one, many, 1)
 		}
-		texts = append(texts, text)
+		texts = append(texts, text+seen)
 	}
 	return texts
 }

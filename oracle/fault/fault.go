@@ -33,6 +33,9 @@ type Fault struct {
 	Type Type `json:"type,omitzero"`
 	// Factor is a factor or a limit.
 	Factor float64 `json:"factor,omitempty"`
+	// Values are numbers, separated by spaces: the order in which blocks are read, or factors
+	// of scales.
+	Values string `json:"values,omitempty"`
 	// Model is the name of a model of tensor cores.
 	Model string `json:"model,omitempty"`
 	// Scales is the order in which scales are applied.

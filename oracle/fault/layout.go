@@ -26,6 +26,8 @@ const (
 	// tiles8x4 has tiles of eight rows and four columns, each row-major, along rows first
 	// (TensorRT-LLM).
 	tiles8x4
+	// padded is RowMajor with rows that are filled up to four columns.
+	padded
 )
 
 // layoutTable has how layouts are named and put in words, to what numbers of rows and
@@ -47,6 +49,7 @@ var layoutTable = [...]struct {
 		func(r, c, _, cols int) int { return (r/128*(cols/4)+c/4)*512 + r%32*16 + r%128/32*4 + c%4 }},
 	tiles8x4: {"8x4", "tiles of 8x4", 8, 4,
 		func(r, c, _, cols int) int { return (r/8*(cols/4)+c/4)*32 + r%8*4 + c%4 }},
+	padded: {"padded", "row-major with rows padded to four columns", 1, 4, func(r, c, _, cols int) int { return r*cols + c }},
 }
 
 var layouts = enum.Enum[GridLayout]{Type: "GridLayout", What: "layout of scales", Prefix: "fault", Names: layoutNames()}

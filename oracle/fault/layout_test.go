@@ -59,6 +59,12 @@ func inOrder(l GridLayout, rows, cols int) (all [][2]int) {
 				}
 			}
 		}
+	case padded:
+		for r := range rows {
+			for c := range 4 * up(cols, 4) {
+				add(r, c)
+			}
+		}
 	case tiles8x4:
 		for tr := range up(rows, 8) {
 			for tc := range up(cols, 4) {

@@ -13,12 +13,14 @@ import (
 // scales.
 type operand struct {
 	t      *tensor.Tensor
-	grid   grid // of scales
+	grid   grid       // of scales
+	used   *[256]bool // the codes that there are
 	rows   int
 	k      int
 	width  int // codes of a row that share a scale
 	format fp8.Format
 	codes  func(dst []byte, i int) // reads row i, of k codes; nil: the tensor's
+	decode *decoded                // what codes are read as; nil: values of format
 	scale  func(i, q int) float32  // of block q of row i; nil: the tensor's
 
 	// The outer scale of row i; nil: the tensor's, if it has one. divide says that it is a
@@ -32,7 +34,32 @@ type operand struct {
 func newOperand(t *tensor.Tensor) operand {
 	rows, k := t.Dims()
 	_, width := t.Block.Extents(rows, k)
-	return operand{t: t, grid: gridOf(t), rows: rows, k: k, width: width, format: t.Format, divide: t.Outer.Divide}
+	used := new([256]bool)
+	for i := range rows {
+		for _, c := range t.Row(i) {
+			used[c] = true
+		}
+	}
+	return operand{t: t, grid: gridOf(t), used: used, rows: rows, k: k, width: width, format: t.Format, divide: t.Outer.Divide}
+}
+
+// decoded is what a kernel makes of each code.
+type decoded struct{ values, magnitudes [256]float64 }
+
+// values are those of the codes as they are read.
+func (o *operand) values() *[256]float64 {
+	if o.decode != nil {
+		return &o.decode.values
+	}
+	return values(o.format)
+}
+
+// magnitudes are those of the finite values, see the function of that name.
+func (o *operand) magnitudes(aligned bool) *[256]float64 {
+	if o.decode != nil {
+		return &o.decode.magnitudes
+	}
+	return magnitudes(o.format, aligned)
 }
 
 // row returns the codes of row i, in memory of the tensor or in buf.
@@ -150,7 +177,7 @@ func scaleFormat(scales []float32, should tensor.ScaleFormat) tensor.ScaleFormat
 
 // all returns the whole matrix.
 func (o *operand) all() (*tensor.Tensor, error) {
-	if o.codes == nil && o.scale == nil && o.format == o.t.Format && o.outer == nil && !o.noOuter && o.divide == o.t.Outer.Divide {
+	if o.codes == nil && o.decode == nil && o.scale == nil && o.format == o.t.Format && o.outer == nil && !o.noOuter && o.divide == o.t.Outer.Divide {
 		return o.t, nil
 	}
 	rows := make([]int, o.rows)
@@ -165,6 +192,7 @@ type grid struct {
 	t          *tensor.Tensor
 	height     int // rows of the matrix under a scale
 	rows, cols int
+	bytes      *[256]bool // codes that there are of scales in E8M0
 }
 
 func gridOf(t *tensor.Tensor) grid {
@@ -172,6 +200,12 @@ func gridOf(t *tensor.Tensor) grid {
 	height, _ := t.Block.Extents(rows, k)
 	g := grid{t: t, height: height}
 	g.rows, g.cols = t.Grid()
+	g.bytes = new([256]bool)
+	for r := 0; r < g.rows && t.ScaleFormat == tensor.E8M0Scales; r++ {
+		for _, s := range t.ScaleRow(r) {
+			g.bytes[codeOfE8M0(s)] = true
+		}
+	}
 	return g
 }
 

@@ -83,20 +83,23 @@ func (s *sample) product(c *change, e *element, i, j int, w *scratch) (sum magni
 			return sum, true
 		}
 	}
-	right := func(o, was *operand) bool { return o.t == was.t && o.codes == nil && o.format == was.format }
-	if !own || !right(&c.a, &s.p.a) || !right(&c.b, &s.p.b) {
-		return s.dot(&c.a, &c.b, i, j, w)
+	right := func(o, was *operand) bool {
+		return o.t == was.t && o.codes == nil && o.decode == nil && o.format == was.format
 	}
-	if c.a.scale == nil && c.b.scale == nil && c.a.sameOuter(&s.p.a) && c.b.sameOuter(&s.p.b) {
+	if !own || !right(&c.a, &s.p.a) || !right(&c.b, &s.p.b) {
+		return s.dot(c, i, j, w)
+	}
+	if c.a.scale == nil && c.b.scale == nil && c.placed == nil && c.a.sameOuter(&s.p.a) && c.b.sameOuter(&s.p.b) {
 		return e.all, true
 	}
 	if c.a.width != s.p.a.width || c.b.width != s.p.b.width {
-		return s.dot(&c.a, &c.b, i, j, w)
+		return s.dot(c, i, j, w)
 	}
 	known = true
+	ofA, ofB := c.scaleRows(i, j)
 	for q := range e.sums {
 		at := q * s.p.block
-		sum.addBlock(e.sums[q], e.totals[q], c.a.scaleAt(i, at/c.a.width), c.b.scaleAt(j, at/c.b.width), &known)
+		sum.addBlock(e.sums[q], e.totals[q], c.a.scaleAt(ofA, at/c.a.width), c.b.scaleAt(ofB, at/c.b.width), &known)
 	}
 	return sum.times(c.a.factor(i) * c.b.factor(j)), known
 }
@@ -110,24 +113,35 @@ func (m *magnitude) addBlock(sum, total float64, sa, sb float32, known *bool) {
 	*m = m.plus(magnitude{sum, total}.times(float64(sa) * float64(sb)))
 }
 
-// dot is an element of a·bᵀ, and whether all of its scales are known.
-func (s *sample) dot(a, b *operand, i, j int, w *scratch) (sum magnitude, known bool) {
-	u, v := values(a.format), values(b.format)
-	mu, mv := magnitudes(a.format, s.aligned), magnitudes(b.format, s.aligned)
+// dot is an element of the product of c's operands, and whether all of its scales are
+// known.
+func (s *sample) dot(c *change, i, j int, w *scratch) (sum magnitude, known bool) {
+	u, v := c.a.values(), c.b.values()
+	mu, mv := c.a.magnitudes(s.aligned), c.b.magnitudes(s.aligned)
 	known = true
-	eachBlock(a, b, i, j, w, func(x, y []byte, sa, sb float32) {
+	c.eachBlock(i, j, w, func(x, y []byte, sa, sb float32) {
 		p, t := dot(x, y, u, v, mu, mv)
 		sum.addBlock(p, t, sa, sb, &known)
 	})
-	return sum.times(a.factor(i) * b.factor(j)), known
+	return sum.times(c.a.factor(i) * c.b.factor(j)), known
 }
 
-// eachBlock calls do with the codes of row i of a and of row j of b in each block of K, and
-// with their scales.
-func eachBlock(a, b *operand, i, j int, w *scratch, do func(x, y []byte, sa, sb float32)) {
+// scaleRows returns the rows whose scales element (i, j) has.
+func (c *change) scaleRows(i, j int) (ofA, ofB int) {
+	if c.placed != nil {
+		return c.placed(i, j)
+	}
+	return i, j
+}
+
+// eachBlock calls do with the codes of row i of A and of row j of B, as they are read, in each
+// block of K, and with their scales.
+func (c *change) eachBlock(i, j int, w *scratch, do func(x, y []byte, sa, sb float32)) {
+	a, b := &c.a, &c.b
 	w.x, w.y = slices.Grow(w.x[:0], a.k), slices.Grow(w.y[:0], b.k)
 	x, y := a.row(w.x, i), b.row(w.y, j)
 	block := min(a.width, b.width)
+	i, j = c.scaleRows(i, j)
 	for lo := 0; lo < a.k; lo += block {
 		hi := min(lo+block, a.k)
 		do(x[lo:hi], y[lo:hi], a.scaleAt(i, lo/a.width), b.scaleAt(j, lo/b.width))
@@ -226,6 +240,11 @@ func (s *sample) fit(c *change, g guess, e *element) (explain.Outcome, float64) 
 	if c.fitted {
 		tolerance *= 3 // the factor is as uncertain as the element that it was taken from
 	}
+	if c.overflows && e.got-e.got != 0 {
+		if g.value != g.value && e.got != e.got || s.overflows(c, e) {
+			return explain.Fits, nonFinite
+		}
+	}
 	if !s.near(c, g.value, tolerance, e.got) {
 		if g.partly {
 			return explain.Open, 0
@@ -250,6 +269,24 @@ func (s *sample) fit(c *change, g guess, e *element) (explain.Outcome, float64) 
 		return explain.Open, 0 // nearly as near to the right result
 	}
 	return explain.Fits, evidence
+}
+
+// overflows reports whether an element may be what it is, which is not finite, as parts of
+// its sum are too large for float32 in some order of scales: a NaN takes parts of both signs.
+func (s *sample) overflows(c *change, e *element) bool {
+	const most = math.MaxFloat32
+	var plus, minus float64
+	ofA, ofB := c.scaleRows(e.i, e.j)
+	for q, sum := range e.sums {
+		at := q * s.p.block
+		sa, sb := float64(c.a.scaleAt(ofA, at/c.a.width)), float64(c.b.scaleAt(ofB, at/c.b.width))
+		if part := sum * max(sa*sb, sa, sb); part > 0 {
+			plus += part
+		} else {
+			minus -= part
+		}
+	}
+	return (plus > most || math.Signbit(e.got) && e.got == e.got) && (minus > most || !math.Signbit(e.got) && e.got == e.got)
 }
 
 // representable reports whether an element is a number of the type to which c rounds or,

@@ -26,6 +26,10 @@ type Product struct {
 	// Bits says that the bits of Kernel are demanded, so that an element is wrong if its
 	// bits differ, and not only if it is beyond its bound.
 	Bits bool
+	// Together says that errors are wrong as they are taken together, while none need be
+	// beyond its bound: an element is wrong if it is farther off than sums in float32 are
+	// most of the time.
+	Together bool
 }
 
 // problem is a product that was checked.

@@ -32,7 +32,7 @@ func (c *candidate) rank() int {
 	switch {
 	case c.Kind == edgeGarbage:
 		return 2
-	case c.Contradicted > 0:
+	case c.Contradicted > 0, c.Kind == scalesStale:
 		return 1
 	}
 	return 0
@@ -61,6 +61,11 @@ func (x *explainer[T]) report(ctx context.Context, all []*candidate) ([]Finding,
 	}
 	row0 := slices.ContainsFunc(class, func(c *candidate) bool { return c.Kind == scalesOfRow && c.By == 0 })
 	class = slices.DeleteFunc(class, func(c *candidate) bool { // of what another fault says more plainly
+		if c.Kind == scalesStale && len(class) > 1 {
+			return slices.ContainsFunc(class, func(o *candidate) bool {
+				return o.Kind == kFactor || o.Kind.component() == ofScales && o.Kind != scalesStale
+			})
+		}
 		return c.Kind == kFactor && c.To-c.From == x.p.k && !x.ofOneRow(c) || c.Kind == scalesFirstRow && row0
 	})
 	if len(class) == 0 {
@@ -80,6 +85,7 @@ func (x *explainer[T]) report(ctx context.Context, all []*candidate) ([]Finding,
 	}
 	f := Finding{Fault: best.Fault, Explained: best.Explained, Of: best.Explained + best.Missed}
 	f.Text = f.Fault.String()
+	f.Seen = f.Fault.reports()
 	for _, c := range class[1:] {
 		// A factor is what any fault comes to, and some elements are what any comes to there.
 		if (best.change.fitted || !c.change.fitted) && (best.Where.Scattered || !c.Where.Scattered) {
@@ -133,6 +139,23 @@ func (x *explainer[T]) ofOneRow(c *candidate) bool {
 	return (c.Kind == kFactor || c.Kind == scalesOfRow) && x.p.ofScaleRow(c.Of, c.Where)
 }
 
+// ofOneLine reports whether a candidate is of single products, and holds in the only row or
+// column of C that has wrong elements.
+func (x *explainer[T]) ofOneLine(c *candidate) bool {
+	switch c.Kind {
+	case kLost, kDoubled:
+		if c.To != c.From+1 {
+			return false
+		}
+	case codePair, nibblePair:
+	default:
+		return false
+	}
+	r := c.Where
+	return c.Missed == 0 && (r == Region{FromRow: r.FromRow, ToRow: r.FromRow + 1} || r == Region{FromCol: r.FromCol, ToCol: r.FromCol + 1} ||
+		r == Region{FromRow: x.p.m - 1} || r == Region{FromCol: x.p.n - 1})
+}
+
 // same reports whether candidates cannot be told apart where they hold: both explain the
 // same wrong elements, and give the same result there. On right elements they may differ
 // where neither holds.
@@ -147,6 +170,9 @@ func (x *explainer[T]) same(a, b *candidate) bool {
 		}
 		if (a.outcomes[n] == explain.Fits) != (b.outcomes[n] == explain.Fits) {
 			return false
+		}
+		if a.outcomes[n] == explain.Fits && x.elements[n].got-x.elements[n].got != 0 {
+			continue // as long as it is not finite in both
 		}
 		if g.value != h.value && !(math.Abs(g.value-h.value) <= g.tolerance+h.tolerance) && !(g.value != g.value && h.value != h.value) {
 			return false

@@ -84,6 +84,9 @@ func newSample[T gemm.Output](ctx context.Context, p *problem, got []T, o Option
 				return
 			}
 			s.sum(e)
+			if p.Together {
+				e.wrong = e.distance > float64(0x1p-23*e.all.total)+p.out.place(e.want)
+			}
 			if errs[n] = m.Add(1); errs[n] != nil {
 				return
 			}

@@ -67,6 +67,7 @@ func (c *candidate) finish() {
 	if c.change.fitted {
 		c.Evidence -= fitted
 	}
+	c.Evidence -= c.change.freedom
 }
 
 // weigh weighs a fault by how near its guesses are.

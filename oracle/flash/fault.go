@@ -9,6 +9,7 @@ import (
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/internal/enum"
 	"github.com/octavo-fp8/octavo/internal/sentinel"
+	"github.com/octavo-fp8/octavo/oracle/explain"
 )
 
 // ErrNotHere is of a [Fault] that a problem and a kernel cannot have.
@@ -58,6 +59,11 @@ const None Kind = ""
 
 // Kinds returns all kinds but None.
 func Kinds() []Kind { return table.Kinds() }
+
+// Known lists the kinds of fault that [Explain] looks for, in words.
+func Known() []explain.Known {
+	return table.Known(func(e *entry) explain.Known { return explain.Known{Kind: e.name, Text: e.text, Reports: e.seen} })
+}
 
 // String returns a name such as "rescale-dropped"; that of None is "none".
 // UnmarshalText takes names in any case. An unknown kind is an [ErrNotHere].

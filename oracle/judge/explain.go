@@ -16,7 +16,7 @@ const mostWrong = 4096
 func explain[T gemm.Output](ctx context.Context, v *Verdict, j *job, w *wanted[T], got, looked, old []T) (err error) {
 	acc := j.claim.accumulation()
 	acc.Finite = true
-	p := fault.Product{A: j.a, B: j.b, Bias: j.options.Bias, Kernel: j.claim.Kernel, Accumulation: acc, Bits: w.bits}
+	p := fault.Product{A: j.a, B: j.b, Bias: j.options.Bias, Kernel: j.claim.Kernel, Accumulation: acc, Bits: w.bits, Together: v.Comparison.Outside == 0}
 	if j.claim.Want != Predicted {
 		p.Kernel = oracle.Kernel{}
 	}
@@ -29,6 +29,20 @@ func explain[T gemm.Output](ctx context.Context, v *Verdict, j *job, w *wanted[T
 	o := fault.Options{Wrong: w.wrong(looked, v.Comparison.Outside), Workers: j.options.Workers, Progress: j.options.Progress}
 	if v.Explanation, err = fault.Explain(ctx, got, p, o); err != nil {
 		return err
+	}
+	switch found := len(v.Explanation.Findings) > 0; {
+	case !found && p.Together:
+		v.Explanation = nil // the alarm's report says which faults are likely
+	case !found && !w.bits && 10*v.Comparison.Outside < len(looked):
+		// Of errors that few elements cannot have, the others may say more.
+		p.Together = true
+		together, err := fault.Explain(ctx, got, p, o)
+		if err != nil {
+			return err
+		}
+		if len(together.Findings) > 0 {
+			v.Explanation = together
+		}
 	}
 	v.suspect()
 	return nil
@@ -48,7 +62,7 @@ func (w *wanted[T]) wrong(looked []T, outside int) []int {
 // explanations is about the products of one.
 func (v *Verdict) suspect() {
 	d := v.Comparison.First
-	if d == nil || len(v.Explanation.Findings) == 0 {
+	if d == nil || v.Explanation == nil || len(v.Explanation.Findings) == 0 {
 		return
 	}
 	f := &v.Explanation.Findings[0].Fault

@@ -175,3 +175,32 @@ func TestPartOfC(t *testing.T) {
 	require.Zero(t, v.Comparison.Outside)
 	require.False(t, v.Pass)
 }
+
+// TestAlarmExplained has sums of a tensor core over a long K, which no bound of an element
+// sees: the alarm is explained by the core that gives these results, and no other alarm is.
+func TestAlarmExplained(t *testing.T) {
+	for _, k := range []int{4096, 9000} {
+		a, b := normal(56, 64, k, 3)
+		c := make([]float32, 56*64)
+		require.NoError(t, oracle.Predict(t.Context(), c, nil, a, b, oracle.Kernel{Model: oracle.HopperWGMMA()}, oracle.Options{}))
+		v, err := Check(t.Context(), c, nil, a, b, Claim{}, Options{})
+		require.NoError(t, err)
+		require.Less(t, v.Comparison.Outside, 8)
+		require.True(t, v.Comparison.Outside > 0 || v.Power.Alarm())
+		require.NotNil(t, v.Explanation)
+		require.Contains(t, v.Explanation.String(), "products are summed as hopper-wgmma sums them, without promotion to float32")
+		require.Contains(t, texts(t, v), "What explains them")
+
+		// Promoted sums are better, and likewise.
+		require.NoError(t, oracle.Predict(t.Context(), c, nil, a, b, oracle.Kernel{Model: oracle.HopperWGMMA(), Promote: 1024}, oracle.Options{}))
+		v, err = Check(t.Context(), c, nil, a, b, Claim{}, Options{})
+		require.NoError(t, err)
+		if v.Explanation != nil {
+			require.Contains(t, v.Explanation.String(), "promoted to float32 after every 1024")
+		}
+		require.NoError(t, gemm.Multiply(t.Context(), c, a, b, gemm.Options{}))
+		v, err = Check(t.Context(), shrunk(c), nil, a, b, Claim{}, Options{})
+		require.NoError(t, err)
+		require.Nil(t, v.Explanation)
+	}
+}

@@ -5,6 +5,8 @@ package operand
 import (
 	"errors"
 	"fmt"
+	"strconv"
+	"strings"
 
 	"github.com/octavo-fp8/octavo/internal/operands"
 	"github.com/octavo-fp8/octavo/tensor"
@@ -77,6 +79,8 @@ func Hint(p *operands.Product, flag string, o *operands.Operand, err error) erro
 		return fmt.Errorf("%w with --%s-scales", err, flag)
 	case errors.Is(err, operands.ErrOuter) && o.Outer == "":
 		return fmt.Errorf("%w: name them with --%s-outer", err, flag)
+	case errors.Is(err, operands.ErrName) && o.Codes == flag && strings.Contains(err.Error(), strconv.Quote(flag)):
+		return fmt.Errorf("%w: name another with --%s; octavo inspect lists the tensors", err, flag)
 	case errors.Is(err, operands.ErrName):
 		return Missing(p, err)
 	}

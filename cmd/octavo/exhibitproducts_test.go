@@ -72,8 +72,8 @@ func (p *plainProduct) c() (c []float32) {
 }
 
 // product makes the files of an exhibit: change puts the fault in.
-func product(shape plainProduct, change func(p *plainProduct)) func(r *rand.Rand) exhibitFiles {
-	return func(r *rand.Rand) (f exhibitFiles) {
+func product(shape plainProduct, change func(p *plainProduct)) func(r *rand.Rand) rebuiltFiles {
+	return func(r *rand.Rand) (f rebuiltFiles) {
 		p := newPlainProduct(r, shape)
 		dtype := map[fp8.Format]safetensors.DType{fp8.E4M3: safetensors.F8E4M3, fp8.E5M2: safetensors.F8E5M2}[p.format]
 		scales := func(name string, rows int, s []float32) safetensors.Tensor {
@@ -107,7 +107,7 @@ var (
 )
 
 // productExhibits are faults of products that have shipped, or are often made.
-var productExhibits = []exhibit{
+var productExhibits = []rebuilt{
 	{name: "tirx-5", report: "mlc-ai/TIRx-kernels#5", fault: "of four scales that are loaded at once the first is used for all four blocks of K",
 		flags: flags128, expect: [][]string{{"scales"}, {"first"}, {"4 blocks", "four blocks"}},
 		files: product(powers128, func(p *plainProduct) {

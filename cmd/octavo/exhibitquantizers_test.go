@@ -79,8 +79,8 @@ func (p *plainQuantizer) quantized() []safetensors.Tensor {
 	return append(result, filetest.F32("scales", []int{p.rows, blocks}, scales...))
 }
 
-func quantizer(shape plainQuantizer, change func(p *plainQuantizer)) func(r *rand.Rand) exhibitFiles {
-	return func(r *rand.Rand) (f exhibitFiles) {
+func quantizer(shape plainQuantizer, change func(p *plainQuantizer)) func(r *rand.Rand) rebuiltFiles {
+	return func(r *rand.Rand) (f rebuiltFiles) {
 		p := newPlainQuantizer(r, shape)
 		f.input = []safetensors.Tensor{filetest.F32("x", []int{p.rows, p.cols}, p.x...)}
 		f.honest = p.quantized()
@@ -116,7 +116,7 @@ var (
 )
 
 // quantizerExhibits are faults of quantizers that have shipped, or are often made.
-var quantizerExhibits = []exhibit{
+var quantizerExhibits = []rebuilt{
 	{name: "aiter-3992", report: "ROCm/aiter#3992", fault: "a value halfway between two codes goes to the larger, not to the even one",
 		flags: claimMXFP4, expect: [][]string{{"ties", "halfway"}, {"away", "larger"}},
 		files: quantizer(plainQuantizer{rows: 40, cols: 320, width: 32, format: fp8.E2M1, powers: true, value: eighths},

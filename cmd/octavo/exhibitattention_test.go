@@ -114,8 +114,8 @@ func (p *plainAttention) results() (out, lse []float32) {
 	return out, lse
 }
 
-func attentionOf(shape plainAttention, change func(p *plainAttention)) func(r *rand.Rand) exhibitFiles {
-	return func(r *rand.Rand) (f exhibitFiles) {
+func attentionOf(shape plainAttention, change func(p *plainAttention)) func(r *rand.Rand) rebuiltFiles {
+	return func(r *rand.Rand) (f rebuiltFiles) {
 		p := newPlainAttention(r, shape)
 		q := make([]float64, len(p.q))
 		for i, x := range p.q {
@@ -160,7 +160,7 @@ func causalOf(p plainAttention) plainAttention {
 }
 
 // attentionExhibits are faults of attention that have shipped, or are often made.
-var attentionExhibits = []exhibit{
+var attentionExhibits = []rebuilt{
 	{name: "vllm-54563", report: "vllm-project/vllm#54563", fault: "scales of tokens of K and V are cut down to powers of two",
 		flags: exactFlags, expect: [][]string{{"scales"}, {"powers of two"}, {"down", "cut"}},
 		files: attentionOf(byToken, func(p *plainAttention) {

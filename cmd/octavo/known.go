@@ -1,0 +1,47 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/octavo-fp8/octavo/internal/textout"
+	"github.com/octavo-fp8/octavo/oracle/explain"
+	"github.com/octavo-fp8/octavo/oracle/fault"
+	"github.com/octavo-fp8/octavo/oracle/flash"
+)
+
+// known are the faults that commands look for, by what they judge.
+type known []struct {
+	Of     string          `json:"of"`
+	By     string          `json:"by"`
+	Faults []explain.Known `json:"faults"`
+}
+
+func knownFaults() known {
+	return known{
+		{"products", "octavo verify", fault.Known()},
+		{"attention", "octavo verify attention", flash.Known()},
+	}
+}
+
+// writeText writes a fault in words and where it was seen, a kind each.
+func (k known) writeText(w io.Writer) error {
+	var b strings.Builder
+	for n, t := range k {
+		if n > 0 {
+			b.WriteByte('\n')
+		}
+		fmt.Fprintf(&b, "%s: %d kinds of fault that %s names\n", t.Of, len(t.Faults), t.By)
+		for _, f := range t.Faults {
+			text := f.Text
+			if len(f.Reports) > 0 {
+				text += " (seen in " + strings.Join(f.Reports, ", ") + ")"
+			}
+			fmt.Fprintf(&b, "  %s\n", f.Kind)
+			b.WriteString(textout.Wrap(text, 80, "      ") + "\n")
+		}
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
