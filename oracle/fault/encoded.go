@@ -24,6 +24,24 @@ func applyMisread(f tensor.ScaleFormat, as func(s float32) float32) func(Fault, 
 	}
 }
 
+// applyBytes applies a fault that multiplies with the bytes of scales.
+func applyBytes(f Fault, _ *problem, c *change) error {
+	for side, o := range c.operands(f.Of) {
+		if !o.t.ScaleFormat.Encoded() {
+			return notHere("the scales of %v are no bytes", side)
+		}
+		was, e8m0 := *o, o.t.ScaleFormat == tensor.E8M0Scales
+		o.scale = func(i, q int) float32 {
+			if s := was.scaleAt(i, q); e8m0 {
+				return float32(codeOfE8M0(s))
+			} else {
+				return float32(fp8.EncodeOne(s, fp8.E4M3, fp8.Policy{}))
+			}
+		}
+	}
+	return nil
+}
+
 // asE8M0 takes the code of a UE4M3 scale for one of E8M0.
 func asE8M0(s float32) float32 {
 	return fp8.E8M0(fp8.EncodeOne(s, fp8.E4M3, fp8.Policy{})).Float32()

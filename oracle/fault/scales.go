@@ -39,6 +39,30 @@ func fitsGrid(f Fault, p *problem) bool {
 	return (f.Of == B || f.By < p.a.grid.rows) && (f.Of == A || f.By < p.b.grid.rows)
 }
 
+// fitsBlocks reports whether there are more than By blocks of K.
+func fitsBlocks(f Fault, p *problem) bool {
+	return (f.Of == B || f.By < p.a.grid.cols) && (f.Of == A || f.By < p.b.grid.cols)
+}
+
+// applyCarried multiplies by the scales of the rows before, too, as where a tile's scales
+// are changed in place and used for the next.
+func applyCarried(f Fault, p *problem, c *change) error {
+	for side, o := range c.operands(f.Of) {
+		if f.By >= p.extent(side) {
+			return notHere("%d rows before", f.By)
+		}
+		was := *o
+		o.scale = func(i, q int) float32 {
+			if i < f.By {
+				return was.scaleAt(i, q)
+			}
+			return was.scaleAt(i, q) * was.scaleAt(i-f.By, q)
+		}
+	}
+	c.slack = 0x1p-22
+	return nil
+}
+
 func listLayouts(p *problem, _ bool) (all []Fault) {
 	several := func(s Side) bool { g := &p.operand(s).grid; return g.rows*g.cols >= 2 }
 	for _, s := range eitherOrBoth {
