@@ -393,8 +393,8 @@ func (d *derivation) underflow(t, sa, sb float64, n int) float64 {
 // -126 even if it is 0, and a subnormal result has no more places than the least normal one.
 func (m *Model) stepUnderflow() float64 {
 	switch {
-	case m.Flush: // the sum, c, and both
-		return 3 * 0x1p-126
+	case m.Flush: // the sum, and with c
+		return 2 * 0x1p-126
 	case m.Unit == SingleRounding:
 		return 2 * 0x1p-150
 	}

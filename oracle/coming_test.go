@@ -202,6 +202,10 @@ func TestSingleRoundingByHand(t *testing.T) {
 	require.Equal(t, tiny*tiny, dot(arm, []float32{32768, tiny}, []float32{32768, tiny}, c))
 	require.Equal(t, float32(0), dot(ace, []float32{32768, tiny}, []float32{32768, tiny}, c))
 	require.Equal(t, float32(0), dot(amx, []float32{32768, tiny}, []float32{32768, tiny}, c))
+	// A tie that c decides, far below products that cancel: more than two float64 hold.
+	for c, want := range map[float32]float32{0x1p-100: 0x1p30 + 0x1p7, -0x1p-100: 0x1p30, 0: 0x1p30} {
+		require.Equal(t, want, dot(arm, []float32{32768, 8, 0x1p-12, -0x1p-12}, []float32{32768, 8, 0x1p-12, 0x1p-12}, c), c)
+	}
 	// Products 3 and 4 meet in one step of 64, and not in steps of 4.
 	far := []float32{0, 0, 0, 32768, -32768, 0, 0, tiny}
 	require.Equal(t, tiny*tiny, dot(amx, far, []float32{0, 0, tiny, 32768, 32768, 0, 0, tiny}, 0))
@@ -234,6 +238,38 @@ func TestSingleRoundingByHand(t *testing.T) {
 	require.Equal(t, uint32(0), e5(0x1p-12), "1 - 2^-24 of 2^-126 has 24 bits, and is flushed")
 	require.Equal(t, uint32(0x00800000), e5(0x1p-13), "1 - 2^-25 is a tie")
 	require.Equal(t, uint32(0), e5(0x1.8p-13), "1 - 1.5·2^-25")
+}
+
+// TestRoundedToOdd: what was rounded to odd rounds to float32 as the number itself does.
+func TestRoundedToOdd(t *testing.T) {
+	r := source(304)
+	for range rounds(20000) {
+		n := unrounded{r.IntN(2) == 0, r.Uint64() | 1<<63, r.IntN(300) - 230, r.IntN(2) == 0}
+		switch r.IntN(4) {
+		case 0: // a tie, and what is in or below its last bits
+			n.significand = n.significand>>40<<40 | 1<<39 | uint64(r.IntN(2))<<r.IntN(12)
+		case 1:
+			n = unrounded{}
+		}
+		require.Equal(t, layout32.nearest(n), roundSum(n.odd(), layout32), "%+v", n)
+	}
+}
+
+// TestOverflowInside: where a step overflows, and the whole does not, nothing bounds the
+// prediction.
+func TestOverflowInside(t *testing.T) {
+	a, b := mxRow(fp8.E4M3, encode(fp8.E4M3, 1, 1, 0, 0, -1, -1, 0, 0), 254), mxRow(fp8.E4M3, encode(fp8.E4M3, 1, 1, 0, 0, 1, 1, 0, 0), 127)
+	c, bound := make([]float32, 1), make([]float64, 1)
+	require.NoError(t, Predict(t.Context(), c, bound, a, b, Kernel{Model: named("ace-top4mx")}, Options{}))
+	require.True(t, c[0] != c[0], "2^128 and -2^128 are infinities, whose sum is NaN")
+	require.True(t, math.IsInf(bound[0], 1))
+	require.NoError(t, Bound[float32](t.Context(), bound, nil, a, b, Accumulation{Kernel: Kernel{Model: named("ace-top4mx")}}, Options{}))
+	require.True(t, math.IsInf(bound[0], 1))
+	// Where the exact result is infinite, too, there is nothing to bound.
+	a = mxRow(fp8.E5M2, encode(fp8.E5M2, float32(math.Inf(1)), 0, 0, 0, 1, 1, 0, 0), 254)
+	b = mxRow(fp8.E5M2, encode(fp8.E5M2, 1, 0, 0, 0, 1, 1, 0, 0), 127)
+	require.NoError(t, Predict(t.Context(), c, bound, a, b, Kernel{Model: named("ace-top4mx")}, Options{}))
+	require.Equal(t, []any{float32(math.Inf(1)), 0.0}, []any{c[0], bound[0]})
 }
 
 // TestPredictComing compares products and their bounds with the definition.

@@ -15,8 +15,7 @@ func (s *strands) once(m *Model, lo, hi, j int, before result) result {
 	ofC, err := classOf(float32(given)), before.err
 	c, first := 0.0, 0.0
 	if ofC == finite {
-		c = m.single(given)
-		err += math.Abs(given - c)
+		c = m.single(given) // which a result is already
 	}
 	if !m.Last {
 		first = c
@@ -38,9 +37,8 @@ func (s *strands) once(m *Model, lo, hi, j int, before result) result {
 			return result{uint64(math.Float32bits(float32(value))), err}
 		}
 	}
-	of = of.plus(ofC)
-	if of != exact {
-		err = math.Inf(1) // it overflowed
+	if of = of.plus(ofC); of == exact {
+		err = before.err // whatever overflowed
 	}
 	return result{m.special(of, layout32), err}
 }
