@@ -1,6 +1,10 @@
 package oracle
 
-import "math"
+import (
+	"math"
+
+	"github.com/octavo-fp8/octavo/internal/number"
+)
 
 // rounded is a step of a SingleRounding model.
 func (s *strands) rounded(m *Model, lo, hi int) {
@@ -46,15 +50,27 @@ func (s *strands) once(m *Model, lo, hi, j int, before result) result {
 // products is the sum of the products [lo, hi) of column j and of a finite c, rounded to
 // odd, or its class.
 func (s *strands) products(lo, hi, j int, c float64) (float64, class) {
-	sum, unit := twofold{hi: c}, s.scales[j]-s.mantissa
-	for k := lo; k < hi; k++ {
-		x, y := s.x[k], s.y[k*s.stride+j]
+	value, lost, unit := c, 0.0, s.scales[j]-s.mantissa
+	at := lo*s.stride + j
+	for _, x := range s.x[lo:hi] {
+		y := s.y[at]
+		at += s.stride
 		e := int(x.Exponent) + int(y.Exponent)
 		if e >= specialFrom {
 			return 0, s.classOfSum(lo, hi, j)
 		}
+		var rest float64
+		value, rest = number.TwoSum(value, float64(float64(int32(x.Significand)*int32(y.Significand))*power2(max(e+unit, -1000))))
+		lost += math.Abs(rest)
+	}
+	if lost == 0 { // as nearly always
+		return value + 0, finite
+	}
+	sum := twofold{hi: c}
+	for k := lo; k < hi; k++ {
+		x, y := s.x[k], s.y[k*s.stride+j]
 		if p := int32(x.Significand) * int32(y.Significand); p != 0 {
-			sum.add(float64(float64(p) * power2(e+unit)))
+			sum.add(float64(float64(p) * power2(int(x.Exponent)+int(y.Exponent)+unit)))
 		}
 	}
 	if value, sure := sum.odd(); sure {
