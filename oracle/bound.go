@@ -54,7 +54,8 @@ type Accumulation struct {
 // section 4.2); scaling and adding the sums of q blocks takes q+1 roundings more,
 // bias and old C one each. A matrix instruction is off, at every step, by no more
 // than (L+1)·2^-F + 2^-Keep of the sum of magnitudes, in which a subnormal code
-// counts as the least normal number, since it is aligned as one. That of a Grouped model
+// counts as the least normal number, since it is aligned as one. That of a SingleRounding
+// model is off by 2^-24, and twice that if c is added last. That of a Grouped model
 // is off by (G+1)·2^-F of the largest product of its scales' powers of two besides, G
 // being the groups of a step, since groups are aligned by these. Each outer scale is one
 // rounding more, and two if it is a divisor.
@@ -332,7 +333,7 @@ func (d *derivation) inside(n int) float64 {
 
 // coefficient is the relative error of a sum of n products by instructions.
 func (k *Kernel) coefficient(p *product, n int, u float64) float64 {
-	if k.Model.scalesInside() {
+	if k.Model.ScalesInside() {
 		n = p.k // the chain does not end with the block
 	}
 	length := n
@@ -347,6 +348,12 @@ func (k *Kernel) coefficient(p *product, n int, u float64) float64 {
 	switch m.Unit {
 	case Grouped:
 		theta = m.groupUnit() + power2(-m.Keep)
+	case SingleRounding:
+		theta = 0x1p-24
+		if m.Last {
+			theta *= 2
+		}
+		growth = gamma(steps, theta)
 	case Emulated:
 		theta += 0x1p-24 // the last addition, counted with every step
 		growth = gamma(steps, theta)
@@ -385,11 +392,17 @@ func (d *derivation) underflow(t, sa, sb float64, n int) float64 {
 // stepUnderflow is what a step loses at the end of float32's range: c counts with exponent
 // -126 even if it is 0, and a subnormal result has no more places than the least normal one.
 func (m *Model) stepUnderflow() float64 {
+	switch {
+	case m.Flush: // the sum, and with c
+		return 2 * 0x1p-126
+	case m.Unit == SingleRounding:
+		return 2 * 0x1p-150
+	}
 	return float64(float64(m.L+1)*power2(-126-m.F)) + power2(-126-m.Keep)
 }
 
 // chained says that scales are inside the instructions.
-func (d *derivation) chained() bool { return d.modeled && d.acc.Kernel.Model.scalesInside() }
+func (d *derivation) chained() bool { return d.modeled && d.acc.Kernel.Model.ScalesInside() }
 
 // grouped says that groups of products are aligned by their scales.
 func (d *derivation) grouped() bool { return d.modeled && d.acc.Kernel.Model.Unit == Grouped }

@@ -54,6 +54,11 @@
 // and [BlackwellNVFP4], as well as [BlackwellTCGen05] for E2M1, E2M3 and E3M2, are pinned
 // by nothing. silicon.md says what would pin them.
 //
+// Of units to come nothing is verified. "ace-top4mx" (ACE v1, TOP4MX), "arm-fdot4"
+// (FEAT_FP8DOT4, FDOT) and "amx-fp8" (TDPBF8PS and its kin) follow specifications,
+// "nvfp4-k96" and "nvfp4-k128" are assumed to add as [BlackwellNVFP4] does. silicon.md says
+// what is specified of each, what is assumed, and why CDNA4 and gfx1250 have no model.
+//
 // The other models follow published descriptions and code (MMA-Sim, arXiv 2511.10909) and are tested by cases
 // computed by hand. [Model.Evidence] says which is which. In none is the sign of a
 // result that underflows to zero known; it is +0.

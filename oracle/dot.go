@@ -89,7 +89,7 @@ func (m Model) DotScaled(a, b *tensor.Tensor, c float32) float32 {
 	m.mustCheck()
 	p, err := newProduct(a, b)
 	k := Kernel{Model: m}
-	if err != nil || p.m != 1 || p.n != 1 || !m.scalesInside() || k.check(&p) != nil {
+	if err != nil || p.m != 1 || p.n != 1 || !m.ScalesInside() || k.check(&p) != nil {
 		panic(wrongScales)
 	}
 	s := predictPool.Get().(*prediction)

@@ -6,7 +6,7 @@ import (
 )
 
 var units = enum.Enum[Unit]{Type: "Unit", What: "unit of a model",
-	Names: []string{"fused", "emulated", "scaled", "grouped", "matrix-core"}}
+	Names: []string{"fused", "emulated", "scaled", "grouped", "matrix-core", "single-rounding"}}
 
 // String returns a name such as "matrix-core".
 func (u Unit) String() string { return units.String(u) }

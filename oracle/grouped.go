@@ -9,7 +9,7 @@ import (
 const (
 	// groupLength is the number of products that a Grouped model adds exactly.
 	groupLength = 16
-	mostGroups  = 4 // of an instruction
+	mostGroups  = 8 // of an instruction
 )
 
 // groupProducts are the products of two E2M1 codes, in units of a quarter: of code a and
@@ -99,7 +99,7 @@ func (s *prediction) groupedRow(i int, totals []running) {
 	s.promoteRest(totals)
 }
 
-// groups adds c and up to 64 products: p·sα·sβ of a group has the exponents of its
+// groups adds c and up to 128 products: p·sα·sβ of a group has the exponents of its
 // scales, whatever p is.
 func (m *Model) groups(a, b []byte, sa, sb []element, c addend) fused {
 	var products [mostGroups]int64

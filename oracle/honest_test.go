@@ -258,18 +258,18 @@ func TestHonestModels(t *testing.T) {
 	r := source(41)
 	stats := ratios{}
 	for round := range rounds(300) {
-		for _, m := range append(tensorModels(), BlackwellMXFP8(), BlackwellMXFP4()) {
+		for _, m := range append(tensorModels(), BlackwellMXFP8(), BlackwellMXFP4(), named("ace-top4mx"), named("nvfp4-k96"), named("nvfp4-k128")) {
 			f := modelFormats(m)
 			blocks := blockPairs[r.IntN(len(blockPairs))]
 			k := 1 + r.IntN(400)
 			kd := kinds[round%len(kinds)]
-			if m.scalesInside() {
+			if m.ScalesInside() {
 				blocks = blockPairs[2]
 				kd.encoded = false
 			}
 			a := randomTensor(r, "a", f[r.IntN(len(f))], blocks[0], kd, 2, k)
 			b := randomTensor(r, "b", f[r.IntN(len(f))], blocks[1], kd, 2, k)
-			if m.scalesInside() {
+			if m.ScalesInside() {
 				spread := 1 + r.IntN(126)
 				a, b = mxOperand(r, a, spread), mxOperand(r, b, spread)
 			}
@@ -349,7 +349,7 @@ func TestHonestNVFP4(t *testing.T) {
 		}
 		got, want := make([]float32, 1), []float32{float32(sum)}
 		bound, before := make([]float64, 1), make([]float64, 1)
-		kernel := Kernel{Model: BlackwellNVFP4(), Promote: []int{0, 64, 100}[r.IntN(3)]}
+		kernel := Kernel{Model: named([]string{"blackwell-nvfp4", "nvfp4-k96", "nvfp4-k128"}[r.IntN(3)]), Promote: []int{0, 64, 100}[r.IntN(3)]}
 		require.NoError(t, Predict(t.Context(), got, bound, a, b, kernel, Options{Workers: 1}))
 		stats.check(t, "nvfp4", got, want, bound, func() string { return "" })
 		require.NoError(t, Bound[float32](t.Context(), before, nil, a, b, Accumulation{Kernel: kernel}, Options{Workers: 1}))

@@ -35,7 +35,7 @@ const (
 // alpha of CUTLASS and cuBLAS is. Bias and old C are added last, in float32, and the sum
 // is rounded to the type of C.
 //
-// The instruction of a Scaled or Grouped model applies the scales of blocks itself, and
+// The instruction of a Scaled or Grouped model, or one of E8M0, applies the scales of blocks itself, and
 // the chain goes on from block to block. Where K is no multiple of an instruction's, zeros
 // fill the last.
 type Kernel struct {
@@ -104,11 +104,11 @@ func (k *Kernel) check(p *product) error {
 	return nil
 }
 
-// checkScales demands blocks of whole instructions, or groups, and E8M0 scales of a Scaled
-// model.
+// checkScales demands blocks of whole instructions, or groups, and E8M0 scales but of a
+// Grouped model.
 func (k *Kernel) checkScales(t *tensor.Tensor, p *product) error {
 	m := &k.Model
-	if !m.scalesInside() {
+	if !m.ScalesInside() {
 		return nil
 	}
 	least := m.K

@@ -80,7 +80,13 @@ func badModels() map[string]Model {
 		"matrix core, K 17": changed(CDNA3MFMA(), func(m *Model) { m.K = 17 }),
 		"matrix core, F 32": changed(CDNA3MFMA(), func(m *Model) { m.F = 32 }),
 		"grouped, K 8":      changed(BlackwellNVFP4(), func(m *Model) { m.K = 8 }),
-		"grouped, K 80":     changed(BlackwellNVFP4(), func(m *Model) { m.K = 80 }),
+		"grouped, K 144":    changed(BlackwellNVFP4(), func(m *Model) { m.K = 144 }),
+		"fused, c last":     changed(hopper, func(m *Model) { m.Last = true }),
+		"fused, flushed":    changed(hopper, func(m *Model) { m.Flush = true }),
+		"fused, E8M0":       changed(hopper, func(m *Model) { m.E8M0 = true }),
+		"rounded once, F":   changed(named("arm-fdot4"), func(m *Model) { m.F = 25 }),
+		"rounded once, 22":  changed(named("ace-top4mx"), func(m *Model) { m.Keep = 22 }),
+		"rounded once, K 0": changed(named("amx-fp8"), func(m *Model) { m.K = 0 }),
 		"grouped, K 17":     changed(BlackwellNVFP4(), func(m *Model) { m.K = 17 }),
 	}
 }
@@ -253,12 +259,12 @@ func TestMisuseOfGenerators(t *testing.T) {
 
 // TestEnums: every value has a text that comes back, and unknown ones are refused.
 func TestEnums(t *testing.T) {
-	checkEnum(t, 5, func(i uint8) Unit { return Unit(i) }, func(s *Unit, b []byte) error { return s.UnmarshalText(b) })
+	checkEnum(t, 6, func(i uint8) Unit { return Unit(i) }, func(s *Unit, b []byte) error { return s.UnmarshalText(b) })
 	checkEnum(t, 4, func(i uint8) ScaleOrder { return ScaleOrder(i) }, func(s *ScaleOrder, b []byte) error { return s.UnmarshalText(b) })
 	checkEnum(t, 9, func(i uint8) Pattern { return Pattern(i) }, func(s *Pattern, b []byte) error { return s.UnmarshalText(b) })
 	checkEnum(t, 4, func(i uint8) Float { return Float(i) }, func(s *Float, b []byte) error { return s.UnmarshalText(b) })
 	require.Equal(t, "matrix-core", matrixCore.String())
-	require.Equal(t, "Unit(5)", Unit(5).String())
+	require.Equal(t, "Unit(6)", Unit(6).String())
 }
 
 func checkEnum[T interface {

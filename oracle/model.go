@@ -3,6 +3,7 @@ package oracle
 import (
 	"fmt"
 	"math/bits"
+	"strconv"
 	"strings"
 
 	"github.com/octavo-fp8/octavo/fp8"
@@ -34,6 +35,10 @@ import (
 // Longer sums are chains: the result of a step is c of the next. A NaN is
 // 7FFFFFFF, or 7FFF in float16; it results from a NaN, from infinity times zero
 // and from infinities of both signs.
+//
+// Models of units to come, of Unit [SingleRounding] and those of NVFP4 with a longer K, have no
+// function of their own: [ParseModel] knows their names. silicon.md says of each property
+// whether hardware, a specification or nothing pins it.
 type Model struct {
 	Name string `json:"name"`
 	Unit Unit   `json:"unit"`
@@ -54,7 +59,14 @@ type Model struct {
 	// adds: product i where bit i is set.
 	First uint32 `json:"first,omitempty"`
 
-	// Evidence says on what, if anything, the model was verified.
+	// Last, Flush and E8M0 are of SingleRounding models: c is added last, in float32; subnormal
+	// sums and a subnormal c become 0; and the instruction applies E8M0 scales.
+	Last  bool `json:"last,omitempty"`
+	Flush bool `json:"flush,omitempty"`
+	E8M0  bool `json:"e8m0,omitempty"`
+
+	// Evidence says what pins the model: hardware ("verified"), a specification
+	// ("specified"), a description or nothing ("assumed").
 	Evidence string `json:"evidence"`
 }
 
@@ -77,6 +89,10 @@ const (
 	// without c, to two sums, which are aligned and added to c rounding down, and
 	// to float32 to nearest even (GTR-FDPA).
 	matrixCore
+	// SingleRounding adds the products of a step, and c unless it is added Last, exactly, and rounds
+	// to the nearest float32, ties to even. A sum is Flushed if it is below 2^-126 after
+	// rounding to 24 bits. Such a model has F = 24 and Keep = 23. A NaN is 7FC00000.
+	SingleRounding
 )
 
 // AdaMMA is mma.sync.m16n8k32 for FP8 on Ada (RTX 4090, L40S): two steps of 16,
@@ -165,10 +181,36 @@ func CDNA3MFMA() Model {
 		Evidence: "described (MMA-Sim; Khattak and Mikaitis)"}
 }
 
+// longerNVFP4 is [BlackwellNVFP4] with another K, all of which is one step.
+func longerNVFP4(name string, k int, of string) Model {
+	m := BlackwellNVFP4()
+	m.Name, m.K, m.L = name, k, k
+	m.Evidence = of + "; assumed: the arithmetic of blackwell-nvfp4 in one step of " + strconv.Itoa(k)
+	return m
+}
+
+// coming are models of units that no public results are of.
+func coming() []Model {
+	exact := Model{Unit: SingleRounding, K: 4, L: 4, F: 24, Keep: 23}
+	arm, ace, amx := exact, exact, exact
+	arm.Name = "arm-fdot4"
+	arm.Evidence = "specified (Arm ARM, FDOT of FEAT_FP8DOT4): four products and c added without intermediate rounding, LSCALE = 0; " +
+		"assumed: FPCR as programs find it, so to nearest and nothing flushed"
+	ace.Name, ace.Last, ace.Flush, ace.E8M0 = "ace-top4mx", true, true, true
+	ace.Evidence = "specified (ACE v1, 14.1.6 and 16.5, as Bochs has them): four exact products under scales, rounded once, then c, flushed; " +
+		"assumed: NaN and infinities among codes, of which the pseudocode has no case"
+	amx.Name, amx.K, amx.L, amx.Last, amx.Flush = "amx-fp8", 64, 64, true, true
+	amx.Evidence = "specified (Intel ISE 319433-057, as Bochs has it): all products of a tile exact, rounded once, then c, flushed; " +
+		"other public readings contradict it, and octavo identify tries them"
+	return []Model{ace, arm, amx,
+		longerNVFP4("nvfp4-k96", 96, "K specified (CUTLASS, sm_103)"), longerNVFP4("nvfp4-k128", 128, "K expected of Rubin")}
+}
+
 // Models returns the models of this package.
 func Models() []Model {
 	models := []Model{AdaMMA(), HopperWGMMA(), HopperMMA(), BlackwellMMA(), BlackwellTCGen05(),
-		BlackwellMXFP8(), BlackwellNVFP4(), BlackwellMXFP4(), CDNA3MFMA(), VoltaFP16()}
+		BlackwellMXFP8(), BlackwellNVFP4(), BlackwellMXFP4(), CDNA3MFMA()}
+	models = append(append(models, coming()...), VoltaFP16())
 	for _, of := range []func(Float) Model{Ampere, Ada, Hopper, Blackwell} {
 		models = append(models, of(FP16), of(BF16), of(TF32))
 	}
@@ -189,9 +231,9 @@ func ParseModel(name string) (Model, error) {
 
 // Check returns an error unless the parameters are in the ranges in which a model
 // computes exactly what is documented: K and L from 1 to 65536, and K at most 32 for
-// Emulated, 16 for matrixCore and a multiple of 16 up to 64 for Grouped; F from 0 to
-// 31 for matrixCore, to 40 for Grouped, to 45 for Emulated and else to 50 less log2 of L;
-// Keep from 0 to 23.
+// Emulated, 16 for matrixCore and a multiple of 16 up to 128 for Grouped; F from 0 to
+// 31 for matrixCore, to 39 for Grouped, to 45 for Emulated and else to 50 less log2 of L;
+// Keep from 0 to 23. F and Keep of SingleRounding are 24 and 23.
 func (m Model) Check() error {
 	if err := m.checkFields(); err != nil {
 		return fmt.Errorf("oracle: %w", err)
@@ -212,19 +254,24 @@ func (m *Model) checkFields() error {
 	if m.Float != NoFloat && m.Unit != Fused {
 		return sentinel.Errorf(ErrModel, "model %q of unit %v: operands in %v are of fused models only", m.Name, m.Unit, m.Float)
 	}
+	if m.Unit != SingleRounding && (m.Last || m.Flush || m.E8M0) {
+		return sentinel.Errorf(ErrModel, "model %q of unit %v: Last, Flush and E8M0 are of %v models only", m.Name, m.Unit, SingleRounding)
+	}
 	// A term has up to 2 bits more than F, and a sum of L+1 terms must fit the 53 of a
 	// float64, in which errors are computed.
-	mostK, mostF := 1<<16, 51-bits.Len(uint(max(m.L, 1)))
+	mostK, mostF, other := 1<<16, 51-bits.Len(uint(max(m.L, 1))), false
 	switch m.Unit {
+	case SingleRounding:
+		other = m.F != 24 || m.Keep != 23
 	case Emulated:
 		mostK, mostF = 32, 45 // First may say that one sum has all products
 	case Grouped:
-		mostK, mostF = 64, 40
+		mostK, mostF = mostGroups*groupLength, 39
 	case matrixCore:
 		mostK, mostF = 16, 31
 	}
 	if m.K < 1 || m.K > mostK || m.L < 1 || m.L > 1<<16 || m.F < 0 || m.F > mostF || m.Keep < 0 || m.Keep > 23 ||
-		m.Unit == Grouped && m.K%groupLength != 0 {
+		m.Unit == Grouped && m.K%groupLength != 0 || other {
 		return sentinel.Errorf(ErrModel, "model %q of unit %v: parameters K=%d, L=%d, F=%d, Keep=%d are out of range",
 			m.Name, m.Unit, m.K, m.L, m.F, m.Keep)
 	}
@@ -253,8 +300,8 @@ func (m Model) Takes(f fp8.Format) bool {
 	return false
 }
 
-// scalesInside reports whether instructions apply the scales themselves.
-func (m *Model) scalesInside() bool { return m.Unit == Scaled || m.Unit == Grouped }
+// ScalesInside reports whether instructions apply the scales themselves.
+func (m *Model) ScalesInside() bool { return m.Unit == Scaled || m.Unit == Grouped || m.E8M0 }
 
 // HasFloat16 reports whether there are float16 results.
 func (m Model) HasFloat16() bool {
@@ -263,7 +310,7 @@ func (m Model) HasFloat16() bool {
 
 // nan returns the bits of the NaN that results.
 func (m *Model) nan(l layout) uint64 {
-	if m.Unit == matrixCore {
+	if m.Unit == matrixCore || m.Unit == SingleRounding {
 		return nan.bits(l)
 	}
 	return l.sign() - 1

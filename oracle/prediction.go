@@ -127,10 +127,9 @@ func (s *prediction) floatRow(i int) []running {
 func (s *prediction) row(i int) []running {
 	totals := s.totals[:len(s.strands.results)]
 	clear(totals)
-	switch s.k.Model.Unit {
-	case Scaled, Grouped:
+	if s.k.Model.ScalesInside() {
 		s.chainRow(i, 0, totals)
-	default:
+	} else {
 		s.blocksRow(i, totals)
 	}
 	if o := &s.p.outers; !o.none {
@@ -185,7 +184,7 @@ func (s *prediction) block(lo, hi int) {
 	}
 }
 
-// scaledRow is prediction.row of a Scaled model.
+// scaledRow is prediction.row of a model whose instructions apply E8M0 scales.
 func (s *prediction) scaledRow(i int, totals []running) {
 	m, r := &s.k.Model, &s.strands
 	r.x = s.rows[(i-s.i0)*s.p.k:][:s.p.k]

@@ -75,6 +75,10 @@ func (s *strands) instruction(m *Model, lo, hi int) {
 		s.emulated(m, lo, hi)
 	case matrixCore:
 		s.matrixCore(m, lo, hi)
+	case SingleRounding:
+		for ; lo < hi; lo += m.L {
+			s.rounded(m, lo, min(lo+m.L, hi))
+		}
 	default:
 		for ; lo < hi; lo += m.L {
 			s.step(m, lo, min(lo+m.L, hi))

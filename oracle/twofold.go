@@ -45,12 +45,20 @@ func (t *twofold) parts() (sum, rest, lost float64) {
 // bits returns the bits of the sum, rounded once to nearest, and whether they are sure.
 // An exact zero is +0.
 func (t *twofold) bits(l layout) (b uint64, sure bool) {
+	x, sure := t.odd()
+	if !sure {
+		return 0, false
+	}
+	return roundSum(x, l), true
+}
+
+// odd returns the sum rounded to odd, and whether that is sure. It can be rounded again
+// (Boldo and Melquiond, "When double rounding is odd", 2005).
+func (t *twofold) odd() (x float64, sure bool) {
 	sum, rest, lost := t.parts()
 	if lost != 0 && math.Abs(rest) <= lost {
 		return 0, false
 	}
-	// Rounded to odd, the sum can be rounded again (Boldo and Melquiond, "When double
-	// rounding is odd", 2005).
 	odd := math.Float64bits(sum)
 	if rest != 0 && odd&1 == 0 {
 		if (rest > 0) == (sum > 0) {
@@ -59,7 +67,7 @@ func (t *twofold) bits(l layout) (b uint64, sure bool) {
 			odd--
 		}
 	}
-	return roundSum(math.Float64frombits(odd), l), true
+	return math.Float64frombits(odd), true
 }
 
 // float64 returns the sum rounded to nearest, and whether that is sure.

@@ -27,7 +27,8 @@ func TestBits(t *testing.T) {
 			}
 			if kernel != (oracle.Kernel{}) {
 				faults = append(faults, Fault{Kind: "unpromoted", Model: "hopper-wgmma"}, Fault{Kind: "other-promotion", Model: "hopper-wgmma", By: 256},
-					Fault{Kind: "other-model", Model: "ada-mma", By: 128}, Fault{Kind: "other-scale-order", Model: "hopper-wgmma", By: 128, Scales: oracle.BThenA}, Fault{Kind: "float32-sums"})
+					Fault{Kind: "other-model", Model: "ada-mma", By: 128}, Fault{Kind: "other-model", Model: "arm-fdot4", By: 128},
+					Fault{Kind: "other-model", Model: "amx-fp8", By: 128}, Fault{Kind: "other-scale-order", Model: "hopper-wgmma", By: 128, Scales: oracle.BThenA}, Fault{Kind: "float32-sums"})
 			} else {
 				faults = append(faults, Fault{Kind: "unpromoted", Model: "hopper-mma"}, Fault{Kind: "unpromoted", Model: "hopper-wgmma"})
 			}

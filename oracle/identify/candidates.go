@@ -27,6 +27,10 @@ type Candidate struct {
 	// chain, "the first of the sums" of chains, or "the end".
 	Old string `json:"old,omitempty"`
 
+	// Evidence says what of it hardware, a specification or nothing pins, as that of an
+	// [oracle.Model]; "" of what is no tensor core.
+	Evidence string `json:"evidence,omitempty"`
+
 	// Measured says that its parameters are those that were measured.
 	Measured bool `json:"measured"`
 
@@ -55,7 +59,7 @@ func kernelName(k oracle.Kernel, withScales bool) string {
 
 // newCandidate is a kernel of package oracle.
 func newCandidate(k oracle.Kernel, withScales bool) Candidate {
-	return Candidate{Name: kernelName(k, withScales), Kernel: &k,
+	return Candidate{Name: kernelName(k, withScales), Kernel: &k, Evidence: k.Model.Evidence,
 		multiply: func(ctx context.Context, t safetensors.DType, p *Product) ([]float32, error) {
 			c, o := p.result()
 			var err error
@@ -121,17 +125,21 @@ func (s Setup) others() []Candidate {
 			}
 			return exact[float32](ctx, p)
 		}},
-		sums("float32, one product after the other", inOrder),
-		sums("float32, in pairs", pairwise),
+		sums("float32, one product after the other", aThenB, inOrder),
+		sums("float32, in pairs", aThenB, pairwise),
 	}
 	if s.Float != oracle.NoFloat {
 		return all[1:] // gemm is of FP8
 	}
+	if amx, _ := oracle.ParseModel("amx-fp8"); !s.NVFP4 && amx.Takes(s.Format) && amx.Takes(s.formatB()) {
+		all = append(all, s.amxReadings()...)
+	}
 	return all
 }
 
-// sums are float32 sums of a block's products, under the scales in the canonical order.
-func sums(name string, add func(products []float32) float32) Candidate {
+// sums are float32 sums of a block's products, under scales that are applied in a known
+// order.
+func sums(name string, order scaling, add func(products []float32) float32) Candidate {
 	return Candidate{Name: name, multiply: func(ctx context.Context, t safetensors.DType, p *Product) ([]float32, error) {
 		if err := ctx.Err(); err != nil {
 			return nil, err
@@ -150,7 +158,7 @@ func sums(name string, add func(products []float32) float32) Candidate {
 						products[x-lo] = a[i*k+x] * b[j*k+x]
 					}
 					sa, sb := p.scales(i, j, lo)
-					total = fma(float32(add(products[:hi-lo])*sa), sb, total)
+					total = order.add(add(products[:hi-lo]), sa, sb, total)
 				}
 				c[i*n+j] = formats[t].Round(total + c[i*n+j])
 			}
@@ -227,20 +235,17 @@ func fma(x, y, z float32) float32 {
 // kernels are all models under all promotions and orders of scales, without those that
 // are one arithmetic under two names, which share a candidate.
 func (s Setup) kernels(promotions []int) (all []Candidate) {
-	orders := []oracle.ScaleOrder{oracle.ProductThenFMA, oracle.AThenB, oracle.BThenA}
-	if s.E8M0 || !s.scaled() {
-		orders = []oracle.ScaleOrder{oracle.AnyOrder} // products with powers of two are exact
-	}
+	orders := s.orders()
 	seen := map[oracle.Model]int{}
 	for _, m := range oracle.Models() {
-		if s.NVFP4 && m == oracle.BlackwellNVFP4() {
+		if s.NVFP4 && m.Unit == oracle.Grouped && m != oracle.BlackwellMXFP4() {
 			all = append(all, newCandidate(oracle.Kernel{Model: m}, false))
 		}
 		takes := m.Takes(s.Format) && m.Takes(s.formatB())
 		if s.Float != oracle.NoFloat {
 			takes = m.Float == s.Float
 		}
-		if s.NVFP4 || !takes || m.Unit == oracle.Scaled && !s.E8M0 {
+		if s.NVFP4 || !takes || m.ScalesInside() && !s.E8M0 {
 			continue
 		}
 		plain := m
@@ -250,7 +255,7 @@ func (s Setup) kernels(promotions []int) (all []Candidate) {
 			seen[plain] = len(all)
 		}
 		for _, p := range promotions {
-			if p >= s.blockK() && m.Unit != oracle.Scaled {
+			if p >= s.blockK() && !m.ScalesInside() {
 				continue
 			}
 			for _, order := range orders {
@@ -267,11 +272,19 @@ func (s Setup) kernels(promotions []int) (all []Candidate) {
 	return all
 }
 
+// orders are those of scales to try.
+func (s Setup) orders() []oracle.ScaleOrder {
+	if s.E8M0 || !s.scaled() {
+		return []oracle.ScaleOrder{oracle.AnyOrder} // products with powers of two are exact
+	}
+	return []oracle.ScaleOrder{oracle.ProductThenFMA, oracle.AThenB, oracle.BThenA}
+}
+
 // promotions are intervals to try, besides one that was measured.
 func (s Setup) promotions(measured int) []int {
 	most := s.blockK()
 	if s.E8M0 && s.scaled() {
-		most = s.K // chains of a Scaled model go on from block to block
+		most = s.K // chains of models that apply scales go on from block to block
 	}
 	all := []int{0}
 	for p := 16; p < most; p *= 2 {

@@ -77,7 +77,7 @@ func TestMixed(t *testing.T) {
 
 // TestOld finds where the old C enters, for kernels of all kinds.
 func TestOld(t *testing.T) {
-	for _, s := range []Setup{{K: 64, Old: true}, {K: 64, Old: true, Float: oracle.BF16}} {
+	for _, s := range []Setup{{K: 96, Old: true}, {K: 64, Old: true, Float: oracle.BF16}} {
 		p := setup(t, s)
 		path := filepath.Join(t.TempDir(), "probes.safetensors")
 		require.NoError(t, p.WriteFile(path))

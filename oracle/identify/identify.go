@@ -33,9 +33,9 @@ type Report struct {
 	Neighbours []Neighbour `json:"neighbours,omitempty"`
 }
 
-// Neighbour is a kernel that differs in one parameter.
+// Neighbour is a kernel that differs in one parameter or rule.
 type Neighbour struct {
-	Change string `json:"change"` // such as "F = 14"
+	Change string `json:"change"` // such as "F = 14" or "c added last"
 	Differ int    `json:"differ"`
 	Of     int    `json:"of"`
 }
@@ -141,12 +141,15 @@ func (r *Report) neighbours(ctx context.Context, a *Answers, products []*Product
 		made oracle.Kernel
 	}
 	var changes []change
+	try := func(name string, changed oracle.Kernel) {
+		if changed.Check() == nil && changed != k {
+			changes = append(changes, change{name, changed})
+		}
+	}
 	add := func(name string, value int, set func(k *oracle.Kernel, v int)) {
 		changed := k
 		set(&changed, value)
-		if changed.Check() == nil && changed != k {
-			changes = append(changes, change{fmt.Sprintf("%s = %d", name, value), changed})
-		}
+		try(fmt.Sprintf("%s = %d", name, value), changed)
 	}
 	m := k.Model
 	for _, f := range []int{m.F - 1, m.F + 1} {
@@ -156,10 +159,16 @@ func (r *Report) neighbours(ctx context.Context, a *Answers, products []*Product
 		add("Keep", keep, func(k *oracle.Kernel, v int) { k.Model.Keep = v })
 	}
 	for _, l := range []int{m.L / 2, 2 * m.L} {
-		if m.Unit == oracle.Fused || m.Unit == oracle.Scaled {
+		if m.Unit == oracle.Fused || m.Unit == oracle.Scaled || m.Unit == oracle.SingleRounding {
 			add("L", l, func(k *oracle.Kernel, v int) { k.Model.L, k.Model.K = v, max(v, k.Model.K) })
 		}
 	}
+	other := k
+	other.Model.Last = !m.Last
+	try(map[bool]string{true: "c in the sum", false: "c added last"}[m.Last], other)
+	other = k
+	other.Model.Flush = !m.Flush
+	try(map[bool]string{true: "subnormal sums kept", false: "subnormal sums flushed"}[m.Flush], other)
 	for _, c := range changes {
 		changed := newCandidate(c.made, false)
 		for _, v := range changed.withOld(r.Setup) {

@@ -253,7 +253,7 @@ func TestModels(t *testing.T) {
 				continue
 			}
 			s := Setup{Format: f, K: 128}
-			if m.Unit == oracle.Scaled {
+			if m.ScalesInside() {
 				s.E8M0, s.BlockA, s.BlockB = true, block, block
 			}
 			if f.Bits() < 8 { // which have no numbers so far apart
@@ -279,8 +279,8 @@ func TestModels(t *testing.T) {
 						require.Equal(t, m, same)
 						require.Contains(t, found.Name, m.Name)
 						require.Equal(t, k.Scales, found.Kernel.Scales)
-						// A sum of HopperMMA's instructions, and one promoted after each, are one.
-						if m.Unit == oracle.Emulated && promote == 0 && found.Kernel.Promote <= 32 {
+						// A sum of instructions that add c last, and one promoted after each, are one.
+						if last := m.Unit == oracle.Emulated || m.Last; last && promote <= m.K && found.Kernel.Promote <= m.K {
 							continue
 						}
 						require.Equal(t, promote, found.Kernel.Promote)
@@ -288,7 +288,14 @@ func TestModels(t *testing.T) {
 					ran++
 					table.add(fmt.Sprintf("%v, K = %d", f, s.K), c.Name, r)
 					require.Equal(t, m.L, r.Measured.Fused)
-					require.Equal(t, m.F, r.Measured.Aligned)
+					kept := m.F
+					if m.Unit == oracle.SingleRounding { // exact as far as probes see
+						kept = -1
+						require.True(t, r.Described)
+						require.Equal(t, nearestEven, r.Measured.ResultRounding)
+						require.Equal(t, m.Last, !r.Measured.Carried)
+					}
+					require.Equal(t, kept, r.Measured.Aligned)
 					require.Equal(t, m.Keep, r.Measured.Result)
 				})
 			}
@@ -296,11 +303,25 @@ func TestModels(t *testing.T) {
 	}
 	floatModels(t, &table)
 	p := setup(t, Setup{NVFP4: true, K: 1024})
-	table.add("NVFP4, K = 1024", "blackwell-nvfp4", identify(t, p, newCandidate(oracle.Kernel{Model: oracle.BlackwellNVFP4()}, false), safetensors.F32))
+	for _, name := range []string{"blackwell-nvfp4", "nvfp4-k96", "nvfp4-k128"} {
+		m, err := oracle.ParseModel(name)
+		require.NoError(t, err)
+		r := identify(t, p, newCandidate(oracle.Kernel{Model: m}, false), safetensors.F32)
+		require.Equal(t, []string{name}, names(r))
+		require.Equal(t, []int{m.K, 35, 23}, []int{r.Measured.Fused, r.Measured.Aligned, r.Measured.Result})
+		table.add("NVFP4, K = 1024", name, r)
+	}
 	p = setup(t, Setup{K: 128})
 	for _, c := range (Setup{}).others() {
+		if c.Evidence != "" && !strings.HasSuffix(c.Name, "b-then-a") {
+			continue // TestAMXReadings has it
+		}
 		r := identify(t, p, c, safetensors.F32)
 		require.Equal(t, []string{c.Name}, names(r))
+		if strings.Contains(c.Name, "pairs of lanes are added, and") {
+			require.Equal(t, 1, r.Measured.Fused, "pairs are rounded")
+			require.False(t, r.Described)
+		}
 		table.add("E4M3, K = 128", c.Name, r)
 	}
 	if ran == wanted { // and -run has left none out
@@ -370,7 +391,7 @@ func TestNVFP4(t *testing.T) {
 // TestControls has answers of what is no tensor core.
 func TestControls(t *testing.T) {
 	p := setup(t, Setup{K: 128})
-	strided := sums("float32 in eight lanes", func(x []float32) (sum float32) {
+	strided := sums("float32 in eight lanes", aThenB, func(x []float32) (sum float32) {
 		for lane := range 8 {
 			var s float32
 			for i := lane; i < len(x); i += 8 {
@@ -457,9 +478,13 @@ func TestSentences(t *testing.T) {
 	say("ada", ada, safetensors.F32)
 	say("bfloat16", ada, safetensors.BF16)
 	say("no model", newCandidate(oracle.Kernel{Model: oracle.Model{L: 8, K: 16, F: 17, Keep: 18}, Scales: oracle.AThenB}, true), safetensors.F32)
+	arm, err := oracle.ParseModel("arm-fdot4")
+	require.NoError(t, err)
+	say("arm", newCandidate(oracle.Kernel{Model: arm, Scales: oracle.AThenB}, true), safetensors.F32)
+	say("exact", Setup{}.others()[1], safetensors.F32)
 	say("silent", of(func(int) float32 { return 0 }), safetensors.F32)
 	say("odd", of(func(i int) float32 { return float32(i) + 0.3 }), safetensors.F32)
-	say("strided", sums("in two lanes", func(x []float32) float32 {
+	say("strided", sums("in two lanes", aThenB, func(x []float32) float32 {
 		var lanes [2]float32
 		for i, v := range x {
 			lanes[i%2] += v
@@ -476,6 +501,14 @@ func TestSentences(t *testing.T) {
 		{"its bits octavo verify --model ada-mma", "ada", "no model"},
 		{"confirmed a kernel of the measured parameters gives all answers too", "ada", "no model"},
 		{"confirmed", "ada", "strided"},
+		{"evidence verified on Ada vectors", "ada", "no model"},
+		{"evidence specified (Arm ARM", "arm", "exact"},
+		{"fused products 4 fraction bits 29 or more below the largest sum of two exponents: all that these probes see", "arm", "ada"},
+		{"fused products 128 fraction bits 29 or more", "exact", "arm"},
+		{"sum so far one more term of a step", "arm", "exact"},
+		{"excluded L = 2", "arm", "exact"},
+		{"c added last: ", "arm", "ada"},
+		{"not excluded subnormal sums flushed", "arm", "ada"},
 		{"unknown: all answers are 0, as if C had not been written", "silent", "odd"},
 		{"unknown: the answers are no sums of the products that were asked for", "odd", "silent"},
 		{"unknown: none of the kernels that were tried gives these answers", "strided", "ada"},

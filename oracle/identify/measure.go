@@ -115,6 +115,17 @@ func (p *Probes) measure(a *Answers) (m Measured) {
 // terms sets what is known of a step, of places of some products.
 func (m *Measured) terms(s *structure, relations []relation, width int) {
 	m.Fused = 1
+	if s.exact {
+		for _, r := range relations { // of neighbours of every residue
+			if 2*r.stride < s.fused && slices.Contains(r.lost[:], true) {
+				m.Chain, m.Carried = -1, false
+				return
+			}
+		}
+		m.Fused = s.fused * width
+		m.Chain, m.Outer = max(m.Chain*width, -1), max(m.Outer*width, -1)
+		return
+	}
 	for _, r := range relations {
 		if !r.fused() {
 			continue
@@ -199,6 +210,11 @@ func (m *Measured) kernel(s Setup, steps [][]int) (oracle.Kernel, bool) {
 	k.Model = oracle.Model{Name: "measured", L: m.Fused, K: m.Fused, F: m.Aligned, Keep: m.Result, Evidence: "measured"}
 	if k.Model.Keep < 0 {
 		k.Model.Keep = most
+	}
+	if !s.NVFP4 && m.Aligned < 0 && m.Fused >= 2 && m.Result == most && m.ResultRounding == nearestEven && m.Chain >= 0 {
+		k.Model.Unit, k.Model.F, k.Model.Float = oracle.SingleRounding, most+1, s.Float
+		k.Model.Last, k.Model.E8M0, k.Promote = !m.Carried, s.E8M0, m.Chain
+		return k, m.Outer == 0 && k.Check() == nil
 	}
 	if s.NVFP4 || m.Odd > 0 || m.Chain < 0 || m.Outer < 0 || m.AlignedRounding != towardZero || m.Fused < 2 || m.Normalized ||
 		m.ResultRounding != towardZero && m.ResultRounding != noRounding {

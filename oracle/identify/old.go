@@ -119,7 +119,7 @@ func (c *Candidate) withOld(s Setup) []Candidate {
 	end := *c
 	end.setOld(oldEnd)
 	all := []Candidate{end}
-	if c.Kernel == nil || s.scaled() && s.blockK() < s.k() && c.Kernel.Model.Unit != oracle.Scaled {
+	if c.Kernel == nil || s.scaled() && s.blockK() < s.k() && !c.Kernel.Model.ScalesInside() {
 		return all
 	}
 	all = append(all, c.beginning(oldStep))

@@ -93,6 +93,7 @@ func (o *orderProbes) read(c []float32, n int) (l lost, odd int) {
 // structure is the order of additions, as far as it is that of a chain of steps.
 type structure struct {
 	fused   int     // products of the first step; 2 says that no three are added at once
+	exact   bool    // nothing is lost in a step
 	steps   [][]int // which products each step adds, where it adds 8 or more
 	carried bool    // the sum so far is lost beside products that cancel in a later step
 	inner   int     // products of a chain of steps before its sum is added to others; 0 is all, -1 nothing regular
@@ -101,6 +102,12 @@ type structure struct {
 
 // analyse reads the structure from what pairs lose.
 func (o *orderProbes) analyse(l lost) (s structure) {
+	if nothing(l[:o.cells]) {
+		if s, found := o.exact(l); found {
+			return s
+		}
+		return structure{fused: 2, inner: -1}
+	}
 	own := o.own(l)
 	at := map[string]int{}
 	for q := range o.cells {
@@ -134,6 +141,56 @@ func (o *orderProbes) analyse(l lost) (s structure) {
 		s.outer = gap(o.starts(l, pairs))
 	}
 	return s
+}
+
+// nothing reports whether no pair loses anything.
+func nothing(l lost) bool {
+	return !slices.ContainsFunc(l, func(row []bool) bool { return slices.Contains(row, true) })
+}
+
+// exact looks for a chain of steps of consecutive products, in each of which nothing is
+// lost, whose results are added as they come or are terms of the next step.
+func (o *orderProbes) exact(l lost) (s structure, found bool) {
+	n := o.cells * cell
+	for fused := 3; fused <= n; fused++ {
+		for _, carried := range []bool{false, true} {
+			s = structure{fused: fused, exact: true, carried: carried}
+			if o.fits(l, &s, n) {
+				return s, true
+			}
+		}
+		for s.inner = 2 * fused; s.inner < n; s.inner += fused {
+			for _, s.carried = range []bool{false, true} {
+				if o.fits(l, &s, s.inner) {
+					return s, true
+				}
+			}
+		}
+	}
+	return s, false
+}
+
+// fits reports whether pairs lose what they do in chains of so many products: those of a
+// step nothing, those of two steps what is added from the chain's begin to the second, and
+// those of two chains all before the second's end.
+func (o *orderProbes) fits(l lost, s *structure, chain int) bool {
+	for r, p := range o.pairs {
+		from, to := p.j/chain*chain, (p.j/s.fused+1)*s.fused
+		switch {
+		case p.i/s.fused == p.j/s.fused:
+			to = from
+		case p.i/chain != p.j/chain:
+			from, to = 0, from+chain
+		case s.carried:
+			to -= s.fused
+		}
+		for x, place := range o.places {
+			if l[r][x] != (place >= from && place < to) {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // own returns for each cell's pair what it loses in its own step: what no pair loses

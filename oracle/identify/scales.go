@@ -16,6 +16,9 @@ var scalings = []scaling{
 	{"rounded once", func(p, sa, sb, c float32) float32 { return roundedOnce(p, sa, sb, c) }},
 }
 
+// aThenB is the canonical order.
+var aThenB = scalings[1]
+
 // roundedOnce is p·sa·sb + c with p·sa·sb in float64, where it has up to 56 bits.
 func roundedOnce(p, sa, sb, c float32) float32 {
 	return float32(float64(float64(p)*(float64(sa)*float64(sb))) + float64(c))

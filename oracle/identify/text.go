@@ -53,7 +53,7 @@ type line struct{ name, value string }
 func (r *Report) WriteText(w io.Writer) error {
 	b := bufio.NewWriter(w)
 	fmt.Fprintf(b, "%s\nC = A·Bᵀ in %v of %v\n\n", r.Found(), r.Type, r.Setup)
-	lines := r.Measured.lines(r.Setup.scaled())
+	lines := r.Measured.lines(r.Setup)
 	for i, c := range r.Kernels {
 		name := "gives all answers"
 		if i > 0 {
@@ -61,8 +61,13 @@ func (r *Report) WriteText(w io.Writer) error {
 		}
 		lines = append(lines, line{name, c.Name})
 	}
-	if len(r.Kernels) > 0 && r.Kernels[0].Kernel != nil && r.Setup.scaled() && !r.Kernels[0].Measured {
-		lines = append(lines, line{"its bits", "octavo verify " + verifyFlags(*r.Kernels[0].Kernel)})
+	if len(r.Kernels) > 0 && r.Kernels[0].Evidence != "" && !r.Kernels[0].Measured {
+		lines = append(lines, line{"evidence", r.Kernels[0].Evidence})
+	}
+	if k, ok := r.Kernel(); ok && r.Kernels[0].Kernel != nil && r.Setup.scaled() {
+		if _, err := oracle.ParseModel(k.Model.Name); err == nil {
+			lines = append(lines, line{"its bits", "octavo verify " + verifyFlags(k)})
+		}
 	}
 	if r.Described && !r.Kernels[0].Measured {
 		lines = append(lines, line{"confirmed", "a kernel of the measured parameters gives all answers too"})
@@ -100,7 +105,7 @@ func (r *Report) WriteText(w io.Writer) error {
 }
 
 // lines says what was measured.
-func (m *Measured) lines(scaled bool) (lines []line) {
+func (m *Measured) lines(s Setup) (lines []line) {
 	if m.Silent {
 		return nil
 	}
@@ -137,6 +142,7 @@ func (m *Measured) lines(scaled bool) (lines []line) {
 	switch {
 	case m.Chain < 0:
 		add("order", "no chain of steps that begin anew at regular places")
+	case m.Fused >= s.k(): // there is one step
 	case m.Carried && m.Fused >= 2:
 		add("sum so far", "one more term of a step")
 	case m.Fused >= 2:
@@ -170,7 +176,7 @@ func (m *Measured) lines(scaled bool) (lines []line) {
 		add("old C", "%s", m.Old)
 	}
 	switch {
-	case !scaled: // there are none, or their place is in the instruction
+	case !s.scaled(): // there are none, or their place is in the instruction
 	case len(m.Scales) > 0:
 		add("scales", "%s", strings.Join(m.Scales, " or "))
 	default:

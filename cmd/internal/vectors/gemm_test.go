@@ -41,7 +41,7 @@ func TestGemmVectors(t *testing.T) {
 		}
 		formats[p.A.Format+" "+p.B.Format]++
 	}
-	require.Len(t, models, 9)
+	require.Len(t, models, 14)
 	for name, n := range models {
 		require.GreaterOrEqual(t, n, 4, name)
 	}
