@@ -13,6 +13,7 @@ import (
 
 const (
 	mostFindings = 3
+	mostHasty    = 16 // segments that are looked at before a rule that explains none is given up
 	mostKept     = 24 // ways to make scales that are tried with ways to make codes
 )
 
@@ -26,6 +27,7 @@ type fit struct {
 	missed       int
 	contradicted int
 	outer        bool // outer scales fit
+	loose        bool // as the rule
 }
 
 type unit struct{ wrong, fits bool }
@@ -37,6 +39,7 @@ const (
 	scaleBits  = 24
 	narrowBits = 2
 	codeBits   = 1
+	placeBits  = 2
 )
 
 // explain looks for the faults that explain what is wrong, each in what others leave.
@@ -112,8 +115,8 @@ func (j *job) find(v *Verdict, all []segment) (*Finding, []segment, error) {
 			if whole {
 				on = many
 			}
-			f := j.weigh(&r, on, scalesOnly, outerWrong)
-			return candidate{r, f}, f.convinces(faults, scalesOnly), nil
+			f := j.weigh(&r, on, scalesOnly, !whole)
+			return candidate{r, f}, f.convinces(faults, scalesOnly) && (scalesOnly || f.together(on)), nil
 		})
 	}
 	better := func(a, b candidate) int {
@@ -164,7 +167,7 @@ func (j *job) find(v *Verdict, all []segment) (*Finding, []segment, error) {
 	if len(found) == 0 && len(bases) > 0 && anyScale {
 		// Scales are explained and codes are not.
 		for _, b := range bases {
-			f := j.weigh(&b, many, true, outerWrong)
+			f := j.weigh(&b, many, true, false)
 			if f.convinces(faults, false) {
 				b = b.changed("", "what is wrong with codes is not explained", func(*rule) {})
 				found = append(found, candidate{b, f})
@@ -177,7 +180,7 @@ func (j *job) find(v *Verdict, all []segment) (*Finding, []segment, error) {
 	}
 	best := found[0]
 	scalesOnly := best.rule.changes[len(best.rule.changes)-1].Kind == ""
-	whole := j.weigh(&best.rule, all, scalesOnly, outerWrong)
+	whole := j.weigh(&best.rule, all, scalesOnly, false)
 	f := &Finding{Changes: best.rule.changes, Scales: whole.scales, Codes: whole.tally.Explained, Missed: whole.tally.Missed,
 		Contradicted: whole.tally.Contradicted, Evidence: math.Round(whole.tally.Evidence), Where: j.where(all, &whole)}
 	for _, o := range found[1:] {
@@ -291,9 +294,10 @@ func mergePolicy(c, b *rule) {
 	}
 }
 
-// weigh compares what a rule gives with what was got, in the given segments.
-func (j *job) weigh(r *rule, on []segment, scalesOnly, outerWrong bool) (f fit) {
-	f.outer = true
+// weigh compares what a rule gives with what was got, in the given segments. Where it is hasty it
+// gives a rule up that explains none of the first.
+func (j *job) weigh(r *rule, on []segment, scalesOnly, hasty bool) (f fit) {
+	f.outer, f.loose = true, r.loose
 	for i, want := range j.want.Outer.Scales {
 		predicted := want
 		if r.outer != nil {
@@ -366,6 +370,9 @@ func (j *job) weigh(r *rule, on []segment, scalesOnly, outerWrong bool) (f fit) 
 		case !u.fits:
 			f.contradicted++
 		}
+		if hasty && f.explained == 0 && f.missed == mostHasty {
+			break
+		}
 	}
 	return f
 }
@@ -380,7 +387,7 @@ func (j *job) scaleEvidence() float64 {
 // codeEvidence is more for codes that are far from each other.
 func (j *job) codeEvidence(got, want byte) float64 {
 	f := j.recipe.Format
-	if f.IsNaN(got) != f.IsNaN(want) {
+	if v, w := f.Float32(got), f.Float32(want); (v-v != 0) != (w-w != 0) {
 		return 4
 	}
 	return codeBits + min(3, math.Log2(math.Abs(float64(got)-float64(want))))
@@ -397,11 +404,36 @@ func (f *fit) convinces(faults int, scalesOnly bool) bool {
 		return f.missed == 0 || float64(f.explained) >= 0.05*float64(f.explained+f.missed)
 	}
 	t := f.tally
+	if t.Contradicted == 0 && t.Missed == 0 && !f.loose {
+		// It says which codes are wrong, too, and not only what they are.
+		t.Evidence += placeBits * float64(t.Explained)
+	}
 	n, k := float64(f.explained+f.contradicted+f.missed), float64(f.explained)
 	if p := k / n; p < 1 {
 		t.Evidence += n * (p*math.Log2(p) + (1-p)*math.Log2(1-p))
 	}
 	return t.Convinces(0, faults)
+}
+
+// together reports whether what a rule explains lies together, if there is more that is wrong: it
+// explains most of what is wrong there.
+func (f *fit) together(on []segment) bool {
+	if f.missed == 0 {
+		return true
+	}
+	i0, i1, j0, j1 := math.MaxInt, 0, math.MaxInt, 0
+	for n, u := range f.units {
+		if s := on[n]; u.wrong && u.fits {
+			i0, i1, j0, j1 = min(i0, s.row), max(i1, s.row), min(j0, s.from), max(j1, s.from)
+		}
+	}
+	missed := 0
+	for n, u := range f.units {
+		if s := on[n]; u.wrong && !u.fits && s.row >= i0 && s.row <= i1 && s.from >= j0 && s.from <= j1 {
+			missed++
+		}
+	}
+	return missed*9 <= f.explained
 }
 
 // where says in which segments a rule holds, unless that is wherever it makes a difference.

@@ -62,7 +62,6 @@ func rows() []row {
 		{"scale-exponent-off", "scales are those that are claimed times a power of two: one too low, one too high", "ROCm/FlyDSL#590", ofScales, exponentOff},
 		{"scale-rounded-otherwise", "scales are rounded down, up, to the nearest power of two or not at all, where the claim rounds otherwise", "vllm-project/vllm#43557, jax-ml/ml_dtypes#298, ROCm/aiter#3212, deepseek-ai/FlashMLA#184", ofScales, roundedOtherwise},
 		{"scale-largest", "scales are made for another largest value than that of the format: 240 of E4M3FNUZ, 127, a power of two", "ROCm/aiter#3212", ofScales, largestOtherwise},
-		{"other-profile", "scales are those of another library's arithmetic", "", ofScales, otherProfiles},
 		{"scale-reciprocal", "scales are stored as their reciprocals, codes are right", "", ofScales, reciprocals},
 		{"scale-stored-narrow", "scales are rounded to bfloat16, float16 or a power of two as they are stored, codes are made before that", "kekzl/imp#250", ofScales, storedNarrow},
 		{"scale-layout", "scales lie in another order than is claimed: transposed, swizzled, packed", "ROCm/rocm-libraries#12232", ofScales, otherLayouts},
@@ -76,9 +75,11 @@ func rows() []row {
 		{"outer-reciprocal", "the outer scale is stored as its reciprocal", "modular/modular#6600", ofScales, outerReciprocal},
 		{"outer-ignored", "the outer scale is left out: it is 1, or block scales or codes do without", "", ofScales, outerIgnored},
 		{"outer-other-amax", "the outer scale is that of another amax than the tensor's: a stale one, or another tensor's", "vllm-project/vllm#54974", ofScales, outerOther},
+		{"other-profile", "scales are those of another library's arithmetic", "", ofScales, otherProfiles},
 		{"stale-amax", "the scale is that of another amax than the block's own, as of an earlier step", "", ofScales, staleAmax},
 
 		{"codes-unrounded-scale", "codes are made with the scale before it was rounded, not with the one that is stored", "sgl-project/sglang#28418, kekzl/imp#250", ofCodes, unrounded},
+		{"codes-without-outer", "codes are made with block scales alone, without the outer scale", "", ofCodes, withoutOuter},
 		{"codes-divide", "values are divided by the scale where the claim multiplies by a reciprocal, or the other way round", "", ofCodes, divideOrMultiply},
 		{"codes-other-scale", "codes are made with the scale of another block, not with the one that is stored", "", ofCodes, otherScale},
 		{"scale-narrow", "what values are multiplied or divided by is rounded to bfloat16 or float16", "", ofCodes, narrowFactor},
@@ -151,6 +152,10 @@ func (j *job) otherScales(kind Kind, largest float32, text string) (all []rule) 
 	if j.recipe.Profile.Outer() || j.recipe.Profile.Delayed() {
 		return nil
 	}
+	smallest := float32(math.Inf(1))
+	for _, a := range j.amaxes.of {
+		smallest = min(smallest, a)
+	}
 	for n, p := range powers {
 		for m, make := range []func(a float32) float32{
 			func(a float32) float32 { return p.round(a / largest) },
@@ -167,6 +172,9 @@ func (j *job) otherScales(kind Kind, largest float32, text string) (all []rule) 
 				words = fmt.Sprintf("scales are amax, %s, over %v", p.words, powerDown(largest))
 			}
 			for _, least := range []float32{0, 1e-4, 1e-10, 1e-12} {
+				if least > 0 && least <= smallest {
+					continue
+				}
 				words := words
 				if least > 0 {
 					words += fmt.Sprintf(", of an amax of at least %v", least)
@@ -637,22 +645,27 @@ func outerIgnored(j *job, kind Kind) (all []rule) {
 		}
 		return fp8.FactorScale(s, 1/s, false)
 	}
-	codes := func(r *rule) {
-		r.with = func(b int, s fp8.Scale) fp8.Scale {
-			if s.Stored == 0 {
-				return s
-			}
-			return fp8.FactorScale(s.Stored, 1/s.Stored, false)
-		}
-	}
 	return []rule{
 		j.outerRule(kind, "the outer scale is left out: what is stored is 1; block scales and codes are those of the claimed one", one, nil),
 		j.outerRule(kind, "the outer scale is left out: it is 1, and block scales are amax/6", one, alone),
 		j.outerRule(kind, "block scales leave the outer scale out: they are amax/6; what is stored as outer scale is right", nil, alone),
 		j.outerRule(kind, "block scales leave the outer scale out: they are amax/6; codes take it in", nil,
 			func(b int) fp8.Scale { return j.under(alone(b).Stored, b, nil) }),
-		j.claimed().changed(kind, "codes are made with block scales alone: the outer scale is left out", codes),
 	}
+}
+
+func withoutOuter(j *job, kind Kind) []rule {
+	if !j.recipe.Profile.Outer() {
+		return nil
+	}
+	return []rule{j.claimed().changed(kind, "codes are made with block scales alone: the outer scale is left out", func(r *rule) {
+		r.with = func(b int, s fp8.Scale) fp8.Scale {
+			if s.Stored == 0 {
+				return s
+			}
+			return fp8.FactorScale(s.Stored, 1/s.Stored, false)
+		}
+	})}
 }
 
 // outerOther has an outer scale of another amax, from which block scales follow, or do not.
@@ -809,9 +822,11 @@ func divideOrMultiply(j *job, kind Kind) (all []rule) {
 	add := func(words string, with func(b int, s fp8.Scale) fp8.Scale) {
 		all = append(all, j.claimed().changed(kind, words, func(r *rule) { r.with = with }))
 	}
-	add("values are divided by the stored scale, where the claim multiplies", func(_ int, s fp8.Scale) fp8.Scale { return fp8.Scale{Stored: s.Stored, Divisor: s.Stored} })
-	add("values are multiplied by the reciprocal of the stored scale, where the claim does otherwise", func(_ int, s fp8.Scale) fp8.Scale { return fp8.Scale{Stored: s.Stored, Multiplier: 1 / s.Stored} })
-	add("values are multiplied by the stored scale, not divided by it", func(_ int, s fp8.Scale) fp8.Scale { return fp8.Scale{Stored: s.Stored, Multiplier: s.Stored} })
+	if !j.recipe.Profile.Outer() {
+		add("values are divided by the stored scale, where the claim multiplies", func(_ int, s fp8.Scale) fp8.Scale { return fp8.Scale{Stored: s.Stored, Divisor: s.Stored} })
+		add("values are multiplied by the reciprocal of the stored scale, where the claim does otherwise", func(_ int, s fp8.Scale) fp8.Scale { return fp8.Scale{Stored: s.Stored, Multiplier: 1 / s.Stored} })
+		add("values are multiplied by the stored scale, not divided by it", func(_ int, s fp8.Scale) fp8.Scale { return fp8.Scale{Stored: s.Stored, Multiplier: s.Stored} })
+	}
 	if j.recipe.Profile.Outer() {
 		add("values are divided by the block scale times the outer one, where the claim multiplies by a reciprocal", func(b int, s fp8.Scale) fp8.Scale {
 			g := j.want.Outer.Scales[j.levelOf(b)]
