@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"sync"
 
 	"github.com/x448/float16"
 
@@ -210,27 +211,45 @@ func (j *job) segments() []segment {
 func (j *job) underStored(outer bool) *Count {
 	rules := j.byStored(outer)
 	c := &Count{All: len(j.codes)}
-	for b := range j.scales {
-		i0, i1, j0, j1 := j.part.bounds(b)
-		least := math.MaxInt
-		for n := range rules {
-			bad := 0
-			scratch, dst := make([]float32, j1-j0), make([]byte, j1-j0)
-			for i := i0; i < i1 && bad < least; i++ {
-				j.encode(dst, &rules[n], segment{i, j0, j1, b}, scratch)
-				for k, c := range dst {
-					if at := i*j.cols + j0 + k; c != j.codes[at] && !(j.random && j.codes[at] == c+1) && j.codeState[at] != open {
-						bad++
-					}
+	var mu sync.Mutex
+	parallel.For(len(j.scales), 1+1<<14/max(1, j.part.width*j.part.height), j.workers, func(lo, hi int) {
+		wrong := 0
+		scratch, dst := make([]float32, j.part.width), make([]byte, j.part.width)
+		for b := lo; b < hi; b++ {
+			wrong += j.leastWrong(b, rules, dst, scratch)
+		}
+		mu.Lock()
+		c.Wrong += wrong
+		mu.Unlock()
+	})
+	return c
+}
+
+// gives reports whether a code is the one that a rule gives or, where it is rounded at random, the
+// next one.
+func (j *job) gives(code, got byte) bool {
+	return code == got || j.random && got == code+1 && abs(j.recipe.Format.Float32(code)) < j.recipe.Format.Max()
+}
+
+// leastWrong is how many codes of a block are not those of the rule that gives the most.
+func (j *job) leastWrong(b int, rules []rule, dst []byte, scratch []float32) int {
+	i0, i1, j0, j1 := j.part.bounds(b)
+	least := math.MaxInt
+	for n := range rules {
+		bad := 0
+		for i := i0; i < i1 && bad < least; i++ {
+			j.encode(dst, &rules[n], segment{i, j0, j1, b}, scratch)
+			for k, c := range dst[:j1-j0] {
+				if at := i*j.cols + j0 + k; !j.gives(c, j.codes[at]) && j.codeState[at] != open {
+					bad++
 				}
 			}
-			if least = min(least, bad); least == 0 {
-				break
-			}
 		}
-		c.Wrong += least
+		if least = min(least, bad); least == 0 {
+			break
+		}
 	}
-	return c
+	return least
 }
 
 // byStored are the ways to encode under the scales that are stored.

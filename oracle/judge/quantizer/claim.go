@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/x448/float16"
 
@@ -61,8 +62,8 @@ type job struct {
 	codeState  []state  // of each element
 	reasons    []string // why something is undecided
 
-	last      *fp8.Scale // of lastBlock
-	lastBlock int
+	scaleOnce     sync.Once
+	claimedScales []fp8.Scale // of blocks
 }
 
 // state is whether something has the bits that are claimed.
@@ -108,6 +109,9 @@ func newJob[T Value](r Result[T], recipe scaling.Recipe, o Options) (*job, error
 	got.Format, got.Block = recipe.Format, recipe.Block
 	if err := recipe.Check(); err != nil {
 		return nil, err
+	}
+	if recipe.Format == fp8.MXINT8 && recipe.EncodePolicy().Rounding == fp8.Stochastic {
+		return nil, sentinel.Errorf(scaling.ErrRecipe, "quantizer: stochastic rounding to MXINT8 is not judged")
 	}
 	if o.Workers < 0 {
 		return nil, fmt.Errorf("quantizer: %d workers: want 0 or more", o.Workers)

@@ -348,7 +348,7 @@ func (j *job) weigh(r *rule, on []segment, scalesOnly, hasty bool) (f fit) {
 					continue
 				}
 				outcome := explain.Refuted
-				if dst[k-s.from] == got || j.random && got == dst[k-s.from]+1 {
+				if j.gives(dst[k-s.from], got) {
 					outcome = explain.Fits
 				}
 				u.wrong = u.wrong || state == wrong
@@ -473,57 +473,71 @@ type Interval struct {
 	Admit  int    `json:"admit"`  // of those, whose codes are all of one scale
 }
 
-// interval finds the scales that codes of wrong blocks admit, rounded to nearest.
+// interval finds the scales that codes of wrong blocks, or of some of many, admit, rounded to
+// nearest.
 func (j *job) interval() *Interval {
 	if j.recipe.Format == fp8.MXINT8 || j.random {
 		return nil
 	}
-	f := j.recipe.Format
-	var first *Interval
-	blocks, admit := 0, 0
-	for b := range j.scales {
-		i0, i1, j0, j1 := j.part.bounds(b)
-		bad := false
+	bad := make([]bool, len(j.scales))
+	for i, s := range j.codeState {
+		if s == wrong {
+			bad[j.part.block(i/j.cols, i%j.cols)] = true
+		}
+	}
+	var blocks []int
+	for b, is := range bad {
+		if is {
+			blocks = append(blocks, b)
+		}
+	}
+	if len(blocks) == 0 {
+		return nil
+	}
+	between := betweenCodes(j.recipe.Format)
+	found := &Interval{Block: j.part.place(blocks[0]), Stored: number64(j.scales[blocks[0]])}
+	for n, at := range explain.Spread(len(blocks), mostIntervals) {
+		i0, i1, j0, j1 := j.part.bounds(blocks[at])
 		least, most := 0.0, math.Inf(1)
 		for i := i0; i < i1; i++ {
 			for at := i*j.cols + j0; at < i*j.cols+j1; at++ {
-				bad = bad || j.codeState[at] == wrong
-				c, x := j.codes[at], math.Abs(float64(j.x[at]))
-				v := float64(abs(f.Float32(c)))
-				if !(x > 0) || math.IsInf(x, 1) || v != v || math.IsInf(v, 1) {
-					continue
+				x := math.Abs(float64(j.x[at]))
+				ends := &between[j.codes[at]]
+				if x > 0 && x <= math.MaxFloat32 && ends[1] > 0 {
+					most, least = min(most, x/ends[0]), max(least, x/ends[1])
 				}
-				code := fp8.EncodeOne(float32(v), f, fp8.Policy{})
-				below, above := v, math.Inf(1)
-				if v > 0 {
-					below = (v + float64(f.Float32(code-1))) / 2
-				}
-				if v < float64(f.Max()) {
-					above = (v + float64(f.Float32(code+1))) / 2
-				}
-				if v > 0 {
-					most = min(most, x/below)
-				}
-				least = max(least, x/above)
 			}
 		}
-		if !bad {
+		found.Blocks++
+		if least <= most*(1+0x1p-22) {
+			if found.Admit++; n == 0 {
+				found.Least, found.Most = Number(least), Number(most)
+			}
+		}
+	}
+	return found
+}
+
+// mostIntervals is how many blocks are looked at.
+const mostIntervals = 4096
+
+// betweenCodes are the ends of what is rounded to each code, as magnitudes: 0 twice for codes that
+// are no numbers.
+func betweenCodes(f fp8.Format) (between [256][2]float64) {
+	for c := range 1 << f.Bits() {
+		v := float64(abs(f.Float32(byte(c))))
+		if v-v != 0 {
 			continue
 		}
-		blocks++
-		ok := least <= most*(1+0x1p-22)
-		if ok {
-			admit++
+		code := fp8.EncodeOne(float32(v), f, fp8.Policy{})
+		below, above := v, math.Inf(1)
+		if v > 0 {
+			below = (v + float64(f.Float32(code-1))) / 2
 		}
-		if first == nil {
-			first = &Interval{Block: j.part.place(b), Stored: number64(j.scales[b])}
-			if ok {
-				first.Least, first.Most = Number(least), Number(most)
-			}
+		if v < float64(f.Max()) {
+			above = (v + float64(f.Float32(code+1))) / 2
 		}
+		between[c] = [2]float64{below, above}
 	}
-	if first != nil {
-		first.Blocks, first.Admit = blocks, admit
-	}
-	return first
+	return between
 }

@@ -209,6 +209,10 @@ func measure[T Value](ctx context.Context, c *Candidate, x []T, got *tensor.Tens
 		}
 		return n
 	}
+	var nan [256]bool
+	for code := range nan {
+		nan[code] = got.Format.IsNaN(byte(code))
+	}
 	scales, codes := 0, 0
 	gridRows, gridCols := t.Grid()
 	for r := range gridRows {
@@ -222,7 +226,7 @@ func measure[T Value](ctx context.Context, c *Candidate, x []T, got *tensor.Tens
 	for n := range t.Shape[0] {
 		a, b := t.Codes[n*cols:(n+1)*cols], got.Codes[row(n)*cols:(row(n)+1)*cols]
 		for k, code := range a {
-			if code == b[k] || got.Format.IsNaN(code) && got.Format.IsNaN(b[k]) {
+			if code == b[k] || nan[code] && nan[b[k]] {
 				codes++
 			}
 		}

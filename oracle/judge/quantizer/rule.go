@@ -153,6 +153,18 @@ func (j *job) scaleUnder(r scaling.Recipe, outerAmax []float32, b int, amax floa
 
 // claimedScale is the claim's of a block.
 func (j *job) claimedScale(b int) fp8.Scale {
+	j.scaleOnce.Do(func() {
+		j.claimedScales = make([]fp8.Scale, j.part.blocks())
+		parallel.For(len(j.claimedScales), 1024, j.workers, func(lo, hi int) {
+			for b := lo; b < hi; b++ {
+				j.claimedScales[b] = j.findScale(b)
+			}
+		})
+	})
+	return j.claimedScales[b]
+}
+
+func (j *job) findScale(b int) fp8.Scale {
 	switch {
 	case j.recipe.Profile.Delayed():
 		return fp8.Scale{Stored: j.scales[b], Multiplier: 1 / j.scales[b]}

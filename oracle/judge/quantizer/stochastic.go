@@ -3,8 +3,6 @@ package quantizer
 import (
 	"fmt"
 	"math"
-
-	"github.com/octavo-fp8/octavo/fp8"
 )
 
 // Random is what is known of codes that were rounded stochastically. Each of them is one of the
@@ -42,7 +40,7 @@ func (j *job) statistics() *Random {
 		left := 0.0
 		for k := range j.cols {
 			at := i*j.cols + k
-			y := scaled(j.x[at], j.claimedScaleOnce(j.part.block(i, k)))
+			y := scaled(j.x[at], j.claimedScale(j.part.block(i, k)))
 			was, up := left, above[k]
 			left, above[k] = 0, 0
 			if y-y != 0 || j.codeState[at] != right {
@@ -54,9 +52,6 @@ func (j *job) statistics() *Random {
 			}
 			lo, hi := float64(abs(f.Float32(low))), float64(abs(f.Float32(high)))
 			p := (float64(abs(y)) - lo) / (hi - lo)
-			if f == fp8.MXINT8 {
-				p = math.Abs(float64(y)-float64(f.Float32(low))) / math.Abs(float64(f.Float32(high))-float64(f.Float32(low)))
-			}
 			e := -p
 			if j.codes[at] == high {
 				e++
@@ -123,13 +118,4 @@ func (j *job) statistics() *Random {
 func bernstein(variance, l, most float64) float64 {
 	l3 := most * l / 3
 	return l3 + math.Sqrt(l3*l3+2*l*variance)
-}
-
-// claimedScaleOnce is claimedScale of a block that was asked for before, mostly.
-func (j *job) claimedScaleOnce(b int) fp8.Scale {
-	if j.last == nil || j.lastBlock != b {
-		s := j.claimedScale(b)
-		j.last, j.lastBlock = &s, b
-	}
-	return *j.last
 }

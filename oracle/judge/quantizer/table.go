@@ -109,7 +109,7 @@ func exponentOff(j *job, kind Kind) (all []rule) {
 		{0.25, "two too low: a quarter of those that are claimed"}, {4, "two too high: four times those that are claimed"}, {8, "three too high"}, {0.125, "three too low"}} {
 		all = append(all, j.claimed().changed(kind, "exponents of scales are "+x.words, func(r *rule) {
 			r.scale = func(b int) fp8.Scale { return j.under(j.claimedScale(b).Stored*x.by, b, nil) }
-		}))
+		}), j.storing(kind, "exponents of scales are "+x.words+"; codes are those of the claimed ones", func(s fp8.Scale) float32 { return s.Stored * x.by }))
 	}
 	return all
 }
