@@ -258,8 +258,8 @@ func (s *quantizerFiles) scales(q *Quantizer, codes *tensor.Tensor, want tensor.
 			return nil, l, fmt.Errorf("tensor %q has %d scales: in the order %v a grid of %dx%d has %d", t.Name, len(raw), l, rows, cols, n)
 		}
 	case len(layouts) == 0:
-		return nil, l, fmt.Errorf("tensor %q of shape %v has %d scales: %dx%d codes in blocks of %v have %dx%d; say how they lie with --scale-layout",
-			t.Name, t.Shape, len(raw), codes.Shape[0], codes.Shape[len(codes.Shape)-1], codes.Block, rows, cols)
+		return nil, l, fmt.Errorf("tensor %q of shape %v has %d scales: codes of shape %v have %dx%d with block %v; say how they lie with --scale-layout",
+			t.Name, t.Shape, len(raw), codes.Shape, rows, cols, codes.Block)
 	default:
 		l = layouts[0]
 	}

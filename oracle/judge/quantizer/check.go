@@ -107,7 +107,7 @@ func (j *job) compare(v *Verdict) {
 		if got := j.outer.Scales[min(i, len(j.outer.Scales)-1)]; !same(got, g) || j.outer.Divide != j.want.Outer.Divide {
 			v.Outer.Wrong++
 			if v.FirstOuter == nil {
-				v.FirstOuter = &WrongOuter{Number: i, Got: number64(got), Want: number64(g), Amax: number64(j.outerAmax[i])}
+				v.FirstOuter = &wrongOuter{Number: i, Got: number64(got), Want: number64(g), Amax: number64(j.outerAmax[i])}
 			}
 		}
 	}
@@ -127,7 +127,7 @@ func (j *job) compare(v *Verdict) {
 		}
 		v.Scales.Wrong++
 		if v.FirstScale == nil {
-			v.FirstScale = &WrongScale{Block: j.part.place(b), Got: number64(got), Want: number64(j.want.Scales[b]), Amax: number64(j.amaxes.of[b])}
+			v.FirstScale = &wrongScale{Block: j.part.place(b), Got: number64(got), Want: number64(j.want.Scales[b]), Amax: number64(j.amaxes.of[b])}
 		}
 	}
 	if j.recipe.Profile.Delayed() {
@@ -158,7 +158,7 @@ func (j *job) compareCodes(v *Verdict) {
 		v.Codes.Wrong++
 		if v.FirstCode == nil {
 			f := j.recipe.Format
-			v.FirstCode = &WrongCode{Row: row, Col: col, X: number64(j.x[i]), Got: got, Want: want, GotValue: number64(f.Float32(got)),
+			v.FirstCode = &wrongCode{Row: row, Col: col, X: number64(j.x[i]), Got: got, Want: want, GotValue: number64(f.Float32(got)),
 				WantValue: number64(f.Float32(want)), Scale: number64(j.scales[b]), WantScale: number64(j.want.Scales[b])}
 		}
 	}

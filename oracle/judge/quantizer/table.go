@@ -17,8 +17,8 @@ import (
 // Kind is a kind of fault of quantizers.
 type Kind string
 
-// ErrKind is of a kind that is none.
-var ErrKind = errors.New("quantizer: unknown kind of fault")
+// errKind is of a kind that is none.
+var errKind = errors.New("quantizer: unknown kind of fault")
 
 // part is what a fault changes.
 type part uint8
@@ -37,7 +37,7 @@ type row struct {
 	vary       func(j *job, kind Kind) []rule
 }
 
-var table = explain.NewTable[Kind]("quantizer", ErrKind, rows(), func(r row) string { return r.name })
+var table = explain.NewTable[Kind]("quantizer", errKind, rows(), func(r row) string { return r.name })
 
 // Known is a kind of fault, in words, with public reports of it.
 type Known struct {

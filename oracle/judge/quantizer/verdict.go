@@ -33,9 +33,9 @@ type Verdict struct {
 	// where those are wrong.
 	UnderStored *Count `json:"underStored,omitempty"`
 
-	FirstOuter *WrongOuter `json:"firstOuter,omitempty"`
-	FirstScale *WrongScale `json:"firstScale,omitempty"`
-	FirstCode  *WrongCode  `json:"firstCode,omitempty"`
+	FirstOuter *wrongOuter `json:"firstOuter,omitempty"`
+	FirstScale *wrongScale `json:"firstScale,omitempty"`
+	FirstCode  *wrongCode  `json:"firstCode,omitempty"`
 
 	Undefined []string  `json:"undefined,omitempty"` // why something is undecided
 	Findings  []Finding `json:"findings,omitempty"`  // what explains what is wrong
@@ -69,24 +69,24 @@ func (n Number) MarshalJSON() ([]byte, error) {
 // String is the shortest text of a float32.
 func (n Number) String() string { return strconv.FormatFloat(float64(n), 'g', -1, 32) }
 
-// WrongOuter is an outer scale.
-type WrongOuter struct {
+// wrongOuter is an outer scale.
+type wrongOuter struct {
 	Number int    `json:"number"`
 	Got    Number `json:"got"`
 	Want   Number `json:"want"`
 	Amax   Number `json:"amax"`
 }
 
-// WrongScale is the scale of a block.
-type WrongScale struct {
+// wrongScale is the scale of a block.
+type wrongScale struct {
 	Block string `json:"block"`
 	Got   Number `json:"got"`
 	Want  Number `json:"want"`
 	Amax  Number `json:"amax"`
 }
 
-// WrongCode is the code of an element.
-type WrongCode struct {
+// wrongCode is the code of an element.
+type wrongCode struct {
 	Row       int    `json:"row"`
 	Col       int    `json:"col"`
 	X         Number `json:"x"`
