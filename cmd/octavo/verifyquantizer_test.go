@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -13,6 +15,15 @@ import (
 	"github.com/octavo-fp8/octavo/internal/filetest"
 	"github.com/octavo-fp8/octavo/safetensors"
 )
+
+// quantizer runs a command line and returns what it prints, errors, and its status.
+func quantizer(args ...string) (stdout, stderr string, status int) {
+	r := octavo(strings.NewReader(""), args...)
+	if !slices.Contains(args, "--json") {
+		r.stdout = strings.Join(strings.Fields(r.stdout), " ")
+	}
+	return r.stdout, strings.Join(strings.Fields(r.stderr), " "), r.status
+}
 
 // quantized is a file of values in E2M1 under E8M0 scales, rounded up, which lie in several
 // orders, and of the same codes with one that is wrong.
@@ -57,14 +68,14 @@ func quantized(t *testing.T) string {
 	wrong[163] ^= 2
 	return filetest.Write(t, nil,
 		filetest.F32("x", []int{rows, cols}, x...),
-		safetensors.Tensor{Name: "codes", DType: safetensors.F4, Shape: []int{rows, cols}, Data: packed},
-		safetensors.Tensor{Name: "bytes", DType: safetensors.U8, Shape: []int{rows, cols}, Data: codes},
-		safetensors.Tensor{Name: "packed", DType: safetensors.U8, Shape: []int{rows, cols / 2}, Data: packed},
-		safetensors.Tensor{Name: "one", DType: safetensors.U8, Shape: []int{rows, cols}, Data: wrong},
-		safetensors.Tensor{Name: "scales", DType: safetensors.F8E8M0, Shape: []int{rows, blocks}, Data: scales},
-		safetensors.Tensor{Name: "flat", DType: safetensors.U8, Shape: []int{rows * blocks}, Data: scales},
-		safetensors.Tensor{Name: "tiles", DType: safetensors.U8, Shape: []int{128, 8}, Data: tiles},
-		safetensors.Tensor{Name: "words", DType: safetensors.I32, Shape: []int{2, 40}, Data: words},
+		filetest.Raw("codes", safetensors.F4, []int{rows, cols}, packed...),
+		filetest.Raw("bytes", safetensors.U8, []int{rows, cols}, codes...),
+		filetest.Raw("packed", safetensors.U8, []int{rows, cols / 2}, packed...),
+		filetest.Raw("one", safetensors.U8, []int{rows, cols}, wrong...),
+		filetest.Raw("scales", safetensors.F8E8M0, []int{rows, blocks}, scales...),
+		filetest.Raw("flat", safetensors.U8, []int{rows * blocks}, scales...),
+		filetest.Raw("tiles", safetensors.U8, []int{128, 8}, tiles...),
+		filetest.Raw("words", safetensors.I32, []int{2, 40}, words...),
 	)
 }
 
@@ -79,12 +90,12 @@ func TestVerifyQuantizer(t *testing.T) {
 		{"--codes", "packed", "--format", "e2m1", "--packed", "--scales", "words"},
 		{"--scales", "tiles", "--scale-layout", "128x4", "--block", "1x32"},
 	} {
-		out, _, code := runApp(t, append([]string{"verify", "quantizer", path, "--profile", "mx-rceil"}, flags...)...)
+		out, _, code := quantizer(append([]string{"verify", "quantizer", path, "--profile", "mx-rceil"}, flags...)...)
 		require.Zero(t, code, "%v: %s", flags, out)
 		require.Contains(t, out, "right: all 200 scales and 6400 codes are those of mx-rceil E2M1 1x32, bit for bit")
 	}
 	page := filepath.Join(t.TempDir(), "page.html")
-	out, _, code := runApp(t, "verify", "quantizer", path, "--profile", "mx-rceil", "--codes", "one", "--format", "e2m1", "--json", "--html", page)
+	out, _, code := quantizer("verify", "quantizer", path, "--profile", "mx-rceil", "--codes", "one", "--format", "e2m1", "--json", "--html", page)
 	require.Equal(t, 1, code)
 	var v struct {
 		Outcome   string
@@ -110,11 +121,11 @@ func TestVerifyQuantizer(t *testing.T) {
 		"name the values with --x":                {"--profile", "mx-rceil", "--x", "y"},
 		"a grid of 40x5 has":                      {"--profile", "mx-rceil", "--scale-layout", "128x4"},
 	} {
-		_, errs, code := runApp(t, append([]string{"verify", "quantizer", path}, flags...)...)
+		_, errs, code := quantizer(append([]string{"verify", "quantizer", path}, flags...)...)
 		require.NotZero(t, code, want)
 		require.Contains(t, errs, want)
 	}
-	out, _, code = runApp(t, "verify", "quantizer", "--list")
+	out, _, code = quantizer("verify", "quantizer", "--list")
 	require.Zero(t, code)
 	require.Contains(t, out, "sgl-project/sglang#28418")
 }
@@ -122,12 +133,12 @@ func TestVerifyQuantizer(t *testing.T) {
 // TestIdentifyQuantizer finds the profile, and says which are as near.
 func TestIdentifyQuantizer(t *testing.T) {
 	path := quantized(t)
-	out, _, code := runApp(t, "identify", "quantizer", path, "--scales", "tiles")
+	out, _, code := quantizer("identify", "quantizer", path, "--scales", "tiles")
 	require.Zero(t, code, out)
 	require.Contains(t, out, "mx-rceil 1x32 rounded nearest-even, scales in the order 128x4")
 	require.Contains(t, out, "cannot be told apart by these values")
 	require.Contains(t, out, "other bits for an infinity")
-	_, errs, code := runApp(t, "identify", "quantizer", path, "--codes", "one", "--format", "e2m1")
+	_, errs, code := quantizer("identify", "quantizer", path, "--codes", "one", "--format", "e2m1")
 	require.Equal(t, 1, code)
 	require.Contains(t, errs, "gives all bits")
 }

@@ -73,7 +73,7 @@ func (j *job) isWrong(s segment) bool {
 	return j.scaleState[s.block] == wrong || slices.Contains(j.codeState[s.row*j.cols+s.from:s.row*j.cols+s.to], wrong)
 }
 
-// pick returns up to so many segments that are wrong and that are not, evenly.
+// pick returns up to so many segments that are wrong, evenly, and then of others.
 func (j *job) pick(all []segment, wrongs, rights int) (some []segment) {
 	var bad, good []int
 	for n, s := range all {
@@ -83,18 +83,11 @@ func (j *job) pick(all []segment, wrongs, rights int) (some []segment) {
 			good = append(good, n)
 		}
 	}
-	var at []int
-	for _, x := range []struct {
-		of   []int
-		most int
-	}{{bad, wrongs}, {good, rights}} {
-		for _, n := range explain.Spread(len(x.of), x.most) {
-			at = append(at, x.of[n])
-		}
+	for _, n := range explain.Spread(len(bad), wrongs) {
+		some = append(some, all[bad[n]])
 	}
-	slices.Sort(at)
-	for _, n := range at {
-		some = append(some, all[n])
+	for _, n := range explain.Spread(len(good), rights) {
+		some = append(some, all[good[n]])
 	}
 	return some
 }
@@ -147,6 +140,9 @@ func (j *job) find(v *Verdict, all []segment) (*Finding, []segment, error) {
 		var both []rule
 		for _, base := range bases {
 			for _, c := range codeRules {
+				if base.loose && c.with != nil {
+					continue // codes have to be those of what is stored
+				}
 				both = append(both, base.with2(c))
 			}
 		}
@@ -322,6 +318,7 @@ func (j *job) weigh(r *rule, on []segment, scalesOnly, hasty bool) (f fit) {
 	seen := -1
 	scratch, dst := make([]float32, segmentCols), make([]byte, segmentCols)
 	for n, s := range on {
+		evidence := 0.0 // of this segment, which counts if all of it fits
 		u := unit{wrong: j.scaleState[s.block] == wrong, fits: true}
 		if j.scaleState[s.block] != open && !r.loose {
 			stored := j.want.Scales[s.block]
@@ -334,12 +331,11 @@ func (j *job) weigh(r *rule, on []segment, scalesOnly, hasty bool) (f fit) {
 			seen = s.block
 			f.scales++
 			if !r.loose {
-				f.tally.Evidence += j.scaleEvidence()
+				evidence = j.scaleEvidence()
 			}
 		}
 		if !scalesOnly {
 			j.encode(dst[:s.to-s.from], &plain, s, scratch)
-			fits := u.fits
 			for k := s.from; k < s.to; k++ {
 				at := s.row*j.cols + k
 				got, want := j.codes[at], j.want.Codes[at]
@@ -355,9 +351,8 @@ func (j *job) weigh(r *rule, on []segment, scalesOnly, hasty bool) (f fit) {
 				u.fits = u.fits && outcome == explain.Fits
 				// A code that is predicted as it is claimed says nothing.
 				if state == wrong || outcome == explain.Refuted {
-					f.tally.Count(state == wrong, outcome, j.codeEvidence(got, want))
-				} else if r.loose && u.wrong && fits {
-					f.tally.Evidence += 0.25
+					f.tally.Count(state == wrong, outcome, 0)
+					evidence += j.codeEvidence(got, want)
 				}
 			}
 		}
@@ -365,12 +360,13 @@ func (j *job) weigh(r *rule, on []segment, scalesOnly, hasty bool) (f fit) {
 		switch {
 		case u.wrong && u.fits:
 			f.explained++
+			f.tally.Evidence += evidence
 		case u.wrong:
 			f.missed++
 		case !u.fits:
 			f.contradicted++
 		}
-		if hasty && f.explained == 0 && f.missed == mostHasty {
+		if hasty && f.explained == 0 && (f.missed == mostHasty || !u.wrong) {
 			break
 		}
 	}

@@ -284,7 +284,7 @@ func probes(f fp8.Format, rows, cols int) (words []string, values [][]float32) {
 			x[cols-1] = a
 		}
 	}
-	add("ordinary values", func([]float32) {})
+	add("other ordinary values", func([]float32) {})
 	add("blocks of many sizes", func(x []float32) {
 		for i := range x {
 			x[i] *= float32(math.Exp2(float64(i / 16 % 37)))
