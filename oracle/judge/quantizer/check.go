@@ -96,7 +96,7 @@ func (j *job) prepare() {
 func (j *job) verdict(name string) *Verdict {
 	v := &Verdict{Name: name, Rows: j.rows, Cols: j.cols, Recipe: j.recipe, rounding: j.recipe.EncodePolicy().Rounding, job: j}
 	v.Profile, v.Format, v.Block = j.recipe.Profile, j.recipe.Format, j.recipe.Block
-	v.Rounding = v.rounding.String()
+	v.Rounding, v.Layout = v.rounding.String(), j.layout
 	return v
 }
 

@@ -178,7 +178,7 @@ func (j *job) find(v *Verdict, all []segment) (*Finding, []segment, error) {
 	scalesOnly := best.rule.changes[len(best.rule.changes)-1].Kind == ""
 	whole := j.weigh(&best.rule, all, scalesOnly, false)
 	f := &Finding{Changes: best.rule.changes, Scales: whole.scales, Codes: whole.tally.Explained, Missed: whole.tally.Missed,
-		Contradicted: whole.tally.Contradicted, Evidence: math.Round(whole.tally.Evidence), Where: j.where(all, &whole)}
+		Contradicted: whole.tally.Contradicted, Outer: outerWrong && whole.outer, Evidence: math.Round(whole.tally.Evidence), Where: j.where(all, &whole)}
 	for _, o := range found[1:] {
 		if better(best, o) == 0 && slices.Equal(o.units, best.units) && !f.says(o.rule.changes) {
 			f.Others = append(f.Others, o.rule.changes)

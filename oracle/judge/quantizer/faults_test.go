@@ -136,6 +136,9 @@ var (
 // size is the largest magnitude.
 func size(x float64) float64 { return math.Abs(x) }
 
+// seeds is how many of each are made.
+const seeds = 2
+
 // TestFaultsAreNamed has faults of other seeds, shapes and profiles than those of the museum, made by
 // their own definitions. Each has to be named: a word of each list occurs in what explains it.
 func TestFaultsAreNamed(t *testing.T) {
@@ -243,6 +246,22 @@ func TestFaultsAreNamed(t *testing.T) {
 			e.got.Outer.Scales[0] = 1
 			return e
 		}, "outer-ignored;left out"},
+		{"outer of 448", func(t *testing.T, seed uint64) *example {
+			e := newExample(t, laplace(seed, 48, 208, 23), 48, 208, scaling.NVFP4ModelOpt, fp8.E2M1, nv)
+			a := float32(0)
+			for _, v := range e.x {
+				a = max(a, v, -v)
+			}
+			e.got.Outer.Scales[0] = a / 448
+			return e
+		}, "outer;448;claimed"},
+		{"reciprocals, UE4M3", func(t *testing.T, seed uint64) *example {
+			e := newExample(t, laplace(seed, 48, 208, 23), 48, 208, scaling.NVFP4TorchAO, fp8.E2M1, nv)
+			for n, s := range e.got.Scales {
+				e.got.Scales[n] = fp8.E4M3.Float32(search(1/s, fp8.E4M3, "even"))
+			}
+			return e
+		}, "scale-reciprocal;reciprocal"},
 		{"largest value", func(t *testing.T, seed uint64) *example {
 			e := newExample(t, laplace(seed, 50, 256, 23), 50, 256, scaling.DeepSeek, fp8.E4M3, tile)
 			for n := range e.got.Scales {
@@ -492,7 +511,7 @@ func TestFaultsAreNamed(t *testing.T) {
 		}, "overflow;infinity"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			for seed := range uint64(2) {
+			for seed := range uint64(seeds) {
 				e := c.make(t, seed+101)
 				v := e.check()
 				require.Equal(t, "fail", v.Outcome)

@@ -278,7 +278,7 @@ func probes(f fp8.Format, rows, cols int) (words []string, values [][]float32) {
 		return func(x []float32) {
 			for i := range x {
 				if i%cols >= cols/2 {
-					x[i] = a * float32(i%7) / 8
+					x[i] = a * (float32(i%7) / 8)
 				}
 			}
 			x[cols-1] = a

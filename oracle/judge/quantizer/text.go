@@ -8,6 +8,7 @@ import (
 
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/internal/verdict"
+	"github.com/octavo-fp8/octavo/oracle/fault"
 )
 
 // WriteFaults writes the table of faults for people.
@@ -95,7 +96,11 @@ func (f *Finding) String() string {
 	if f.Where != "" {
 		text += "; " + f.Where
 	}
-	text += fmt.Sprintf(". It explains %d wrong scales and %d wrong codes", f.Scales, f.Codes)
+	text += ". It explains "
+	if f.Outer {
+		text += "the outer scale, "
+	}
+	text += fmt.Sprintf("%d wrong scales and %d wrong codes", f.Scales, f.Codes)
 	if f.Missed > 0 {
 		text += fmt.Sprintf(", and not %d wrong codes", f.Missed)
 	}
@@ -133,10 +138,14 @@ func words(changes []Change) string {
 
 // terms are what was judged.
 func (v *Verdict) terms() []verdict.Line {
-	return []verdict.Line{
+	lines := []verdict.Line{
 		verdict.Linef("codes", "%s, %dx%d, of values in %s", v.Name, v.Rows, v.Cols, v.Type),
 		verdict.Linef("claimed", "profile %s, format %v, block %v, rounding %s", v.Profile, v.Format, v.Block, v.Rounding),
 	}
+	if v.Layout != fault.RowMajor {
+		lines = append(lines, verdict.Linef("scales lie", "in the order %v", v.Layout))
+	}
+	return lines
 }
 
 // findings are what differs.

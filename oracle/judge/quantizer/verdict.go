@@ -6,6 +6,7 @@ import (
 
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/internal/verdict"
+	"github.com/octavo-fp8/octavo/oracle/fault"
 	"github.com/octavo-fp8/octavo/scaling"
 	"github.com/octavo-fp8/octavo/tensor"
 )
@@ -25,6 +26,8 @@ type Verdict struct {
 	Format   fp8.Format      `json:"format"`
 	Block    tensor.Block    `json:"block"`
 	Rounding string          `json:"rounding"`
+
+	Layout fault.GridLayout `json:"layout"` // in which scales lie
 
 	Outer  Count `json:"outer"`
 	Scales Count `json:"scales"`
@@ -110,9 +113,10 @@ type Finding struct {
 	Others  [][]Change `json:"others,omitempty"` // which give the same bits
 	Where   string     `json:"where,omitempty"`  // "": wherever it makes a difference
 
-	Scales       int     `json:"scales"` // wrong ones that it explains
-	Codes        int     `json:"codes"`  // likewise
-	Missed       int     `json:"missed"` // codes and scales that are wrong in another way
+	Outer        bool    `json:"outer,omitempty"` // it explains outer scales that are wrong
+	Scales       int     `json:"scales"`          // wrong ones that it explains
+	Codes        int     `json:"codes"`           // likewise
+	Missed       int     `json:"missed"`          // codes and scales that are wrong in another way
 	Contradicted int     `json:"contradicted"`
 	Evidence     float64 `json:"evidence"` // in bits
 }
