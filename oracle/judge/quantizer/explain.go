@@ -49,7 +49,10 @@ func (j *job) explain(ctx context.Context, v *Verdict) error {
 		if err := ctx.Err(); err != nil {
 			return fmt.Errorf("quantizer: %w", err)
 		}
-		f, left, err := j.find(v, rest)
+		f, left, err := j.find(v, rest, false)
+		if f == nil && err == nil && len(v.Findings) == 0 {
+			f, left, err = j.find(v, rest, true)
+		}
 		if err != nil {
 			return err
 		}
@@ -92,8 +95,9 @@ func (j *job) pick(all []segment, wrongs, rights int) (some []segment) {
 	return some
 }
 
-// find returns what explains most of the segments, and those that it leaves.
-func (j *job) find(v *Verdict, all []segment) (*Finding, []segment, error) {
+// find returns what explains most of the segments, and those that it leaves. Where it is weak it
+// takes one change that explains everything, though chance may do so as well.
+func (j *job) find(v *Verdict, all []segment, weak bool) (*Finding, []segment, error) {
 	few, many := j.pick(all, 128, 96), j.pick(all, 1024, 512)
 	scaleRules, codeRules := j.rules()
 	faults := len(scaleRules) + len(codeRules)
@@ -109,6 +113,10 @@ func (j *job) find(v *Verdict, all []segment) (*Finding, []segment, error) {
 				on = many
 			}
 			f := j.weigh(&r, on, scalesOnly, !whole)
+			if weak && !scalesOnly {
+				all := f.explained > 0 && f.missed == 0 && f.contradicted == 0
+				return candidate{r, f}, all && !r.fitted && f.tally.Explained+f.scales > 0, nil
+			}
 			return candidate{r, f}, f.convinces(faults, scalesOnly) && (scalesOnly || f.together(on)), nil
 		})
 	}
@@ -135,7 +143,7 @@ func (j *job) find(v *Verdict, all []segment) (*Finding, []segment, error) {
 		}
 	}
 	slices.SortStableFunc(found, better)
-	if len(found) == 0 || found[0].missed > 0 {
+	if (len(found) == 0 || found[0].missed > 0) && !(weak && anyScale) {
 		// The change of scales alone is not enough, or there is none.
 		var both []rule
 		for _, base := range bases {
@@ -152,7 +160,7 @@ func (j *job) find(v *Verdict, all []segment) (*Finding, []segment, error) {
 		}
 		found = append(found, more...)
 		slices.SortStableFunc(found, better)
-		if !anyScale && (len(found) == 0 || found[0].missed > 0) {
+		if !weak && !anyScale && (len(found) == 0 || found[0].missed > 0) {
 			if more, err = try(pairs(codeRules), false); err != nil {
 				return nil, nil, err
 			}
@@ -160,7 +168,7 @@ func (j *job) find(v *Verdict, all []segment) (*Finding, []segment, error) {
 			slices.SortStableFunc(found, better)
 		}
 	}
-	if len(found) == 0 && len(bases) > 0 && anyScale {
+	if len(found) == 0 && len(bases) > 0 && anyScale && !weak {
 		// Scales are explained and codes are not.
 		for _, b := range bases {
 			f := j.weigh(&b, many, true, false)
@@ -178,9 +186,13 @@ func (j *job) find(v *Verdict, all []segment) (*Finding, []segment, error) {
 	scalesOnly := best.rule.changes[len(best.rule.changes)-1].Kind == ""
 	whole := j.weigh(&best.rule, all, scalesOnly, false)
 	f := &Finding{Changes: best.rule.changes, Scales: whole.scales, Codes: whole.tally.Explained, Missed: whole.tally.Missed,
-		Contradicted: whole.tally.Contradicted, Outer: outerWrong && whole.outer, Evidence: math.Round(whole.tally.Evidence), Where: j.where(all, &whole)}
+		Contradicted: whole.tally.Contradicted, Outer: outerWrong && whole.outer, Evidence: math.Round(whole.tally.Evidence), Where: j.where(all, &whole), Weak: weak}
+	if weak && (whole.missed > 0 || whole.contradicted > 0) {
+		return nil, nil, nil
+	}
 	for _, o := range found[1:] {
-		if better(best, o) == 0 && slices.Equal(o.units, best.units) && !f.says(o.rule.changes) {
+		alike := better(best, o) == 0 || j.part.blocks() == 1 && o.rule.fitted && len(o.rule.changes) == 1
+		if alike && slices.Equal(o.units, best.units) && !f.says(o.rule.changes) {
 			f.Others = append(f.Others, o.rule.changes)
 		}
 	}

@@ -80,6 +80,9 @@ func (v *Verdict) causes() (all []string) {
 	}
 	if i := v.Interval; i != nil && i.Admit > 0 {
 		text := fmt.Sprintf("codes of %d of %d blocks with wrong ones are those of one scale each", i.Admit, i.Blocks)
+		if i.Admit == i.Blocks && v.Codes.Wrong >= 8*i.Blocks {
+			text = "codes are made with another scale than is stored: " + text
+		}
 		if i.Most > 0 {
 			text += fmt.Sprintf(": in %s one from %.6g to %.6g, where %v is stored", i.Block, float64(i.Least), float64(i.Most), i.Stored)
 		}
@@ -93,6 +96,9 @@ func (v *Verdict) causes() (all []string) {
 // String says what a finding is.
 func (f *Finding) String() string {
 	text := "fault " + words(f.Changes)
+	if f.Weak {
+		text = "perhaps " + text
+	}
 	if f.Where != "" {
 		text += "; " + f.Where
 	}
@@ -106,6 +112,9 @@ func (f *Finding) String() string {
 	}
 	if f.Contradicted > 0 {
 		text += fmt.Sprintf("; elsewhere %d codes are right which it would make wrong", f.Contradicted)
+	}
+	if f.Weak {
+		text += ": so few that chance may look the same"
 	}
 	if len(f.Others) > 0 {
 		const most = 6

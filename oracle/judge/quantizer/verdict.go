@@ -112,6 +112,7 @@ type Finding struct {
 	Changes []Change   `json:"changes"`
 	Others  [][]Change `json:"others,omitempty"` // which give the same bits
 	Where   string     `json:"where,omitempty"`  // "": wherever it makes a difference
+	Weak    bool       `json:"weak,omitempty"`   // chance may look the same
 
 	Outer        bool    `json:"outer,omitempty"` // it explains outer scales that are wrong
 	Scales       int     `json:"scales"`          // wrong ones that it explains
