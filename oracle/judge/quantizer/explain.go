@@ -148,7 +148,7 @@ func (j *job) find(v *Verdict, all []segment, weak bool) (*Finding, []segment, e
 		var both []rule
 		for _, base := range bases {
 			for _, c := range codeRules {
-				if base.loose && c.with != nil {
+				if base.codes != nil || base.loose && c.with != nil {
 					continue // codes have to be those of what is stored
 				}
 				both = append(both, base.with2(c))

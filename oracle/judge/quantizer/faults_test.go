@@ -255,6 +255,23 @@ func TestFaultsAreNamed(t *testing.T) {
 			e.got.Outer.Scales[0] = a / 448
 			return e
 		}, "outer;448;claimed"},
+		{"four over six", func(t *testing.T, seed uint64) *example {
+			x := laplace(seed, 48, 208, 23)
+			e := newExample(t, x, 48, 208, scaling.NVFP4TE, fp8.E2M1, nv)
+			e.got = newExample(t, x, 48, 208, scaling.NVFP4FourOverSixMSE, fp8.E2M1, nv).got
+			return e
+		}, "other-profile;nvfp4-fouroversix-mse"},
+		{"Model-Optimizer's rounding", func(t *testing.T, seed uint64) *example {
+			x := laplace(seed, 48, 224, 4)
+			for i := range x {
+				if i%11 == 0 {
+					x[i] = 0
+				}
+			}
+			e := newExample(t, x, 48, 224, scaling.MXRCeil, fp8.E2M1, micro)
+			e.got = newExample(t, x, 48, 224, scaling.MXModelOpt, fp8.E2M1, micro).got
+			return e
+		}, "codes-other-library|other-profile;mx-modelopt"},
 		{"reciprocals, UE4M3", func(t *testing.T, seed uint64) *example {
 			e := newExample(t, laplace(seed, 48, 208, 23), 48, 208, scaling.NVFP4TorchAO, fp8.E2M1, nv)
 			for n, s := range e.got.Scales {

@@ -35,6 +35,8 @@ type rule struct {
 	zeroNaN bool    // codes of blocks of zeros are NaN
 	turn    bool    // codes are those of the transposed matrix, row after row
 	sign    byte    // bits of codes that are lost
+
+	codes func() []byte // all of them, whatever the other parts are
 }
 
 // rounding is how values are rounded that no [fp8.Policy] rounds so.
@@ -229,6 +231,10 @@ type segment struct{ row, from, to, block int }
 
 // encode writes what r makes of a segment to dst. It reports whether it says so.
 func (j *job) encode(dst []byte, r *rule, s segment, scratch []float32) {
+	if r.codes != nil {
+		copy(dst, r.codes()[s.row*j.cols+s.from:s.row*j.cols+s.to])
+		return
+	}
 	if r.turn {
 		for k := s.from; k < s.to; k++ {
 			at := s.row*j.cols + k

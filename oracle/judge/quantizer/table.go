@@ -1,11 +1,14 @@
 package quantizer
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
 	"math/bits"
+	"slices"
 	"strings"
+	"sync"
 
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/oracle/explain"
@@ -92,6 +95,7 @@ func rows() []row {
 		{"subnormals-flushed", "subnormal codes are flushed to zero", "", ofCodes, flushed},
 		{"zero-sign", "zeros have another sign", "", ofCodes, zeroSign},
 		{"sign-lost", "codes have lost their sign", "", ofCodes, signLost},
+		{"codes-other-library", "codes are rounded as another library rounds to E2M1: ties, signs of zeros, NaN", "", ofCodes, otherLibraries},
 		{"zero-block-nan", "codes of blocks of zeros are NaN", "THUDM/slime#2256", ofCodes, zeroNaN},
 		{"nibbles-swapped", "the two codes of a byte have changed places: the first is in the high half", "", ofCodes, nibbles},
 		{"other-format", "codes are those of another format of as many bits", "", ofCodes, otherFormats},
@@ -224,7 +228,7 @@ var ways = map[scaling.Profile]string{
 
 func otherProfiles(j *job, kind Kind) (all []rule) {
 	for _, p := range scaling.ProfilesFor(j.recipe.Format) {
-		if p == j.recipe.Profile || p.Delayed() || chooses(p) || p.Outer() && (!j.recipe.Profile.Outer() || j.outerAmax == nil) {
+		if p == j.recipe.Profile || p.Delayed() || p.Outer() && (!j.recipe.Profile.Outer() || j.outerAmax == nil) {
 			continue
 		}
 		q := j.recipe
@@ -235,12 +239,56 @@ func otherProfiles(j *job, kind Kind) (all []rule) {
 		if q.Check() != nil {
 			continue
 		}
-		all = append(all, j.claimed().changed(kind, fmt.Sprintf("scales are those of %s%s", p, ways[p]), func(r *rule) {
+		if chooses(p) {
+			all = append(all, j.whole(kind, q))
+			continue
+		}
+		set := func(r *rule) {
 			r.scale = func(b int) fp8.Scale { return j.scaleOf(q, b, j.amaxes.of[b], j.amaxes.nan[b]) }
 			if p.Outer() {
 				r.outer = func(i int) float32 { return q.OuterScale(j.outerAmax[i]) }
 			}
-		}))
+		}
+		all = append(all, j.claimed().changed(kind, fmt.Sprintf("scales are those of %s%s", p, ways[p]), set))
+		if policy := q.EncodePolicy(); policy != j.recipe.EncodePolicy() {
+			all = append(all, j.claimed().changed(kind, fmt.Sprintf("scales are those of %s%s, and codes are rounded as its library does", p, ways[p]), func(r *rule) {
+				set(r)
+				r.policy = policy
+			}))
+		}
+	}
+	return all
+}
+
+// whole has scales and codes of another profile, which chooses between scales.
+func (j *job) whole(kind Kind, q scaling.Recipe) rule {
+	made := sync.OnceValue(func() *tensor.Tensor {
+		t := &tensor.Tensor{Shape: []int{j.rows, j.cols}}
+		if scaling.Quantize(context.Background(), t, j.x, scaling.Quantizer{Recipe: q, Options: tensor.Options{Workers: j.workers}}) != nil {
+			return j.want // which explains nothing
+		}
+		return t
+	})
+	return j.claimed().changed(kind, fmt.Sprintf("scales and codes are those of %s", q.Profile), func(r *rule) {
+		r.codes = func() []byte { return made().Codes }
+		r.scale = func(b int) fp8.Scale { return fp8.Scale{Stored: made().Scales[b], Multiplier: 1} }
+		r.outer = func(i int) float32 { return made().Outer.At(i * max(1, made().Outer.Rows)) }
+	})
+}
+
+// otherLibraries round as other libraries do.
+func otherLibraries(j *job, kind Kind) (all []rule) {
+	seen := []fp8.Policy{j.recipe.EncodePolicy()}
+	for _, p := range scaling.ProfilesFor(j.recipe.Format) {
+		q := j.recipe
+		q.Profile = p
+		policy := q.EncodePolicy()
+		if slices.Contains(seen, policy) {
+			continue
+		}
+		seen = append(seen, policy)
+		all = append(all, j.claimed().changed(kind, fmt.Sprintf("codes are rounded as the library of %s does (ties %v, zeros %v)", p, policy.Rounding, policy.Zero),
+			func(r *rule) { r.policy = policy }))
 	}
 	return all
 }
