@@ -77,7 +77,7 @@ func newVerifyQuantizerCommand() *cobra.Command {
 		names = append(names, string(p))
 	}
 	f.Var(oneOf{&parsed[scaling.Profile]{&v.recipe.Profile, "", "NAME", scaling.ParseProfile}, names}, "profile", "that is claimed: see octavo quantize")
-	blockFlag(cmd, &v.recipe.Block, "block", "rows and columns that share a scale (default: the profile's of activations)")
+	blockFlag(cmd, &v.recipe.Block, "block", "rows and columns that share a scale (default: the profile's of activations or, if only that fits, of weights)")
 	parseRounding := func(name string) (r fp8.Rounding, err error) {
 		err = r.UnmarshalText([]byte(strings.Replace(name, "even", "nearest-even", 1)))
 		if err != nil {
@@ -115,6 +115,8 @@ func (v *verifyQuantizerFlags) run(cmd *cobra.Command, args []string) error {
 	}
 	if !cmd.Flags().Changed("block") {
 		v.recipe.Block = v.recipe.Profile.Block(scaling.Input)
+		weight := v.recipe.Profile.Block(scaling.Weight)
+		v.Other = &weight
 	}
 	return v.give(cmd, func(ctx context.Context, _ progress.Reporter) (verdict, error, error) {
 		r, err := v.Run(ctx, v.recipe, judged.Options{Workers: int(min(v.workers, mostWorkers))})

@@ -112,7 +112,7 @@ func TestVerifyQuantizer(t *testing.T) {
 
 	for want, flags := range map[string][]string{
 		"name the profile":                        {},
-		"say how they lie with --scale-layout":    {"--profile", "mx-rceil", "--block", "1x64"},
+		"or how they lie with --scale-layout":     {"--profile", "mx-rceil", "--block", "1x64"},
 		"add --format":                            {"--profile", "mx-rceil", "--codes", "bytes"},
 		"--packed says that a byte holds several": {"--profile", "mx-rceil", "--codes", "packed", "--format", "e2m1"},
 		"name them with --outer":                  {"--profile", "nvfp4-te", "--block", "1x32"},
@@ -128,6 +128,23 @@ func TestVerifyQuantizer(t *testing.T) {
 	out, _, code = quantizer("verify", "quantizer", "--list")
 	require.Zero(t, code)
 	require.Contains(t, out, "sgl-project/sglang#28418")
+}
+
+// TestVerifyQuantizerOfQuantize finds right what octavo quantize writes, of weights too.
+func TestVerifyQuantizerOfQuantize(t *testing.T) {
+	path := quantized(t)
+	for _, p := range []string{"deepseek", "nvfp4-te", "mx-rceil", "te-current"} {
+		out := filetest.Output(t)
+		_, errs, status := quantizer("quantize", path, "-o", out, "--only", "^x$", "--profile", p)
+		require.Zero(t, status, errs)
+		args := []string{"verify", "quantizer", path, "--codes", out + ":x", "--scales", out + ":x_scale_inv", "--profile", p}
+		if p == "nvfp4-te" {
+			args = append(args, "--outer", out+":x_outer_scale")
+		}
+		text, errs, status := quantizer(args...)
+		require.Zero(t, status, text+errs)
+		require.Contains(t, text, "right: all")
+	}
 }
 
 // TestIdentifyQuantizer finds the profile, and says which are as near.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/internal/operands"
+	"github.com/octavo-fp8/octavo/internal/sentinel"
 	"github.com/octavo-fp8/octavo/oracle/fault"
 	judged "github.com/octavo-fp8/octavo/oracle/judge/quantizer"
 	"github.com/octavo-fp8/octavo/safetensors"
@@ -32,6 +33,7 @@ type Quantizer struct {
 	ScaleFormat  *tensor.ScaleFormat
 	Packed       bool
 	Layout       *fault.GridLayout // of scales; nil: what fits
+	Other        *tensor.Block     // block of the claim where its own does not fit the scales
 	BFloat16     bool              // arrays of type <u2 are bfloat16
 }
 
@@ -52,6 +54,13 @@ func (q *Quantizer) Run(ctx context.Context, r scaling.Recipe, o judged.Options)
 	}
 	codes.Block = r.Block
 	raw, layout, err := s.scales(q, codes, r.Profile.ScaleFormat())
+	if errors.Is(err, errGrid) && q.Other != nil {
+		other := *codes
+		other.Block = *q.Other
+		if also, l, otherErr := s.scales(q, &other, r.Profile.ScaleFormat()); otherErr == nil {
+			r.Block, codes, raw, layout, err = other.Block, &other, also, l, nil
+		}
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -194,6 +203,14 @@ func (s *quantizerFiles) arrays(q *Quantizer) (x operands.Tensor, codes *tensor.
 		}
 		return x, nil, err
 	}
+	whole := *codes
+	whole.Block, whole.Scales = tensor.Block{}, []float32{1}
+	if err := whole.CheckCodes(); err != nil {
+		if !q.Packed {
+			err = fmt.Errorf("%w; --packed says that a byte holds several", err)
+		}
+		return x, nil, err
+	}
 	rows, cols := codes.Dims()
 	n := int64(rows) * int64(cols)
 	if x.Len() != n || len(x.Shape) > 0 && len(codes.Shape) > 0 && x.Shape[len(x.Shape)-1] != codes.Shape[len(codes.Shape)-1] {
@@ -234,6 +251,9 @@ func (s *quantizerFiles) readScales(q *Quantizer, t operands.Tensor, want *tenso
 	return o.ReadScales(t)
 }
 
+// errGrid is of scales that are not those of the grid of blocks.
+var errGrid = errors.New("verify: no scales of these blocks")
+
 // scales reads the scales of codes into them, and returns them as they lie, too.
 func (s *quantizerFiles) scales(q *Quantizer, codes *tensor.Tensor, want tensor.ScaleFormat) (raw []float32, l fault.GridLayout, err error) {
 	t, err := s.find(q.scalesName())
@@ -258,7 +278,7 @@ func (s *quantizerFiles) scales(q *Quantizer, codes *tensor.Tensor, want tensor.
 			return nil, l, fmt.Errorf("tensor %q has %d scales: in the order %v a grid of %dx%d has %d", t.Name, len(raw), l, rows, cols, n)
 		}
 	case len(layouts) == 0:
-		return nil, l, fmt.Errorf("tensor %q of shape %v has %d scales: codes of shape %v have %dx%d with block %v; say how they lie with --scale-layout",
+		return nil, l, sentinel.Errorf(errGrid, "tensor %q of shape %v has %d scales: codes of shape %v have %dx%d with block %v; say another --block, or how they lie with --scale-layout",
 			t.Name, t.Shape, len(raw), codes.Shape, rows, cols, codes.Block)
 	default:
 		l = layouts[0]
