@@ -74,6 +74,7 @@ func newIdentifyCommand() *cobra.Command {
 	flags.BoolVar(&f.setup.Old, "old", false, "the kernel adds the product to an old C: ask where that enters")
 	flags.BoolVar(&f.setup.NVFP4, "nvfp4", false, "operands are E2M1 codes, one to a byte, with an E4M3 scale for each 16; --k is a multiple of 512 from 1024 to 32768 (default 2048)")
 	jsonFlag(cmd, &f.asJSON)
+	cmd.AddCommand(newIdentifyQuantizerCommand())
 	return cmd
 }
 

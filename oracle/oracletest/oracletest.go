@@ -27,6 +27,8 @@
 //		oracletest.CheckAttention(t, out, lse, p, judged.Claim{Sums: "hopper-wgmma"}, oracletest.Options{})
 //	}
 //
+// [CheckQuantizer] does the same for codes and scales: they have to have the bits of a recipe.
+//
 // Where the environment variable OCTAVO_PAGES names a directory, or the options do, a
 // check that fails leaves its page with the map of the errors there.
 package oracletest
@@ -43,6 +45,7 @@ import (
 	"github.com/octavo-fp8/octavo/oracle"
 	"github.com/octavo-fp8/octavo/oracle/judge"
 	judged "github.com/octavo-fp8/octavo/oracle/judge/attention"
+	"github.com/octavo-fp8/octavo/oracle/judge/quantizer"
 	"github.com/octavo-fp8/octavo/progress"
 	"github.com/octavo-fp8/octavo/scaling"
 	"github.com/octavo-fp8/octavo/tensor"
@@ -108,6 +111,20 @@ func CheckAttention[T gemm.Output](t testing.TB, out []T, lse []float32, p *atte
 	}
 	if !v.Pass {
 		o.fail(t, v, v.Outcome, "the kernel's attention")
+	}
+	return v
+}
+
+// CheckQuantizer is [Check] of a quantizer, which made of x the codes and scales of got, as
+// package scaling does by a recipe: see package judge/quantizer.
+func CheckQuantizer[T quantizer.Value](t testing.TB, x []T, got *tensor.Tensor, claim scaling.Recipe, o Options) *quantizer.Verdict {
+	t.Helper()
+	v, err := quantizer.Check(t.Context(), quantizer.Result[T]{X: x, Got: got}, claim, quantizer.Options{Workers: o.Workers})
+	if err != nil {
+		t.Fatalf("there is no verdict: %v", err)
+	}
+	if !v.Pass {
+		o.fail(t, v, v.Outcome, "what the quantizer made")
 	}
 	return v
 }
