@@ -45,7 +45,7 @@ const (
 func Rules() []string {
 	all := []string{Amax, Pow2, Static}
 	for _, p := range scaling.Profiles() {
-		if !p.Delayed() {
+		if !p.Delayed() && p != scaling.NVFP4TERow { // a cache has one outer scale
 			all = append(all, string(p))
 		}
 	}
@@ -74,7 +74,7 @@ func (c *Claim) rules(s *Side) (all []string) {
 		return []string{Amax}
 	}
 	for _, p := range scaling.ProfilesFor(s.Format) {
-		if p.ScaleFormat() == s.ScaleFormat && p.Outer() == (s.Outer != nil) && !p.Delayed() {
+		if p.ScaleFormat() == s.ScaleFormat && p.Outer() == (s.Outer != nil) && !p.Delayed() && p != scaling.NVFP4TERow && (p == scaling.NVFP4CompressedTensors) == s.Divides {
 			all = append(all, string(p))
 		}
 	}
@@ -217,6 +217,9 @@ func (r *recipe) quantize(ctx context.Context, s *Side, p scaling.Profile, given
 		return fmt.Errorf("cache: %w", err)
 	}
 	if s.Outer != nil {
+		if t.Outer.Divide != s.Divides {
+			return sentinel.Errorf(ErrSide, "cache: profile %s and the cache are not alike in whether outer scales are divisors", p)
+		}
 		r.outer, r.given = t.Outer.At(0), given
 		if r.outer != *s.Outer {
 			if err := r.underOuter(ctx, s, t, rows, q); err != nil {

@@ -140,11 +140,17 @@ func (x *explainer) fits(u coord, scale, outer float32) bool {
 		if own := x.j.r.scales[x.number(u)]; s.Outer == nil && own.Multiplier != 0 {
 			by = fp8.FactorScale(scale, 1/scale, false)
 		}
-		return x.encodes(input, got, func(dst []byte) { fp8.EncodeBlock(&x.j.r.encoder, dst, input, by, 0, nil) })
+		return x.encodes(input, got, func(dst []byte) { x.encode(dst, input, by) })
 	}
 	return x.readsAs(u, func(code byte) float32 {
 		return s.value(s.Format.Float32(code), scale, outer, x.j.factorFirst)
 	})
+}
+
+// encode writes codes as the recipe rounds them; an encoder is for one goroutine.
+func (x *explainer) encode(dst []byte, values []float32, by fp8.Scale) {
+	e := x.j.r.encoder
+	fp8.EncodeBlock(&e, dst, values, by, 0, nil)
 }
 
 // stored is a scale as the cache keeps it.
@@ -204,7 +210,7 @@ func (x *explainer) has(row *entry, f Fault, u coord) (fits, open bool) {
 	return x.encodes(input, got, func(dst []byte) {
 		switch {
 		case row.pairs:
-			fp8.EncodeBlock(&x.j.r.encoder, dst, input, by, 0, nil)
+			x.encode(dst, input, by)
 			exchangePairs(dst)
 		case row.policy != nil:
 			p := x.policy
@@ -298,6 +304,9 @@ func (x *explainer) compete(ctx context.Context, workers int) (fits []*candidate
 			if fits, open := x.has(row, f, u); !open && !fits {
 				c.Contradicted++
 			}
+		}
+		if whole && f.Kind == "amax-part" {
+			c.Evidence += x.leftOut(f)
 		}
 		return c, c.Explained > 0 && c.Explains(1), ctx.Err()
 	})

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/internal/textout"
 	"github.com/octavo-fp8/octavo/oracle/explain"
 )
@@ -234,6 +233,7 @@ func (j *judged) findMoved(page int) (found []Finding) {
 			from = j.underOwn(u, len(wrong))
 		}
 		switch {
+		case slices.Contains(from, u): // its scales alone are wrong
 		case !bytes.ContainsFunc(got, func(r rune) bool { return r != 0 }):
 			empty = append(empty, u)
 		case len(from) > 0 && telling(got):
@@ -476,5 +476,3 @@ func (x *explainer) elsewhere(page int) *Finding {
 	}
 	return f
 }
-
-var _ = fp8.E4M3

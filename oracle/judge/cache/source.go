@@ -7,6 +7,7 @@ import (
 
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/internal/number"
+	"github.com/octavo-fp8/octavo/oracle/explain"
 	"github.com/octavo-fp8/octavo/scaling"
 	"github.com/octavo-fp8/octavo/tensor"
 )
@@ -123,38 +124,80 @@ func (f Fault) kept() func(t, h, c int) bool {
 	}
 }
 
-// listParts lists the first and the last tokens, heads or columns whose amax gives a scale
-// that is stored and wrong. Of parts that give the same, it takes the one after which larger
-// values begin.
+// listParts lists the first and the last tokens, heads or columns whose amax gives all scales
+// that are stored and wrong.
 func listParts(x *explainer) (all []Fault) {
-	j := x.j
-	if !x.floats() && j.r.rule != Pow2 || len(x.wrong) == 0 {
+	if !x.floats() && x.j.r.rule != Pow2 {
 		return nil
 	}
-	s, g := j.s, x.number(x.wrong[0])
 	for _, a := range []axis{columns, tokens, heads} {
-		n := s.sized(a)
-		largest := s.largest(a, g)
+		n := x.j.s.sized(a)
 		for _, last := range []bool{false, true} {
-			var most float32
-			for d := range n - 1 {
-				at, next := d, d+1
-				if last {
-					at, next = n-1-d, n-2-d
+			least, most := 1, n-1
+			for _, i := range explain.Spread(len(x.wrong), 256) {
+				if least > most {
+					break
 				}
-				most = max(most, largest[at])
-				if largest[next] <= most || !same(x.claim.scale(j.r.rule, s.Format, most), s.Scales[g]) {
-					continue
-				}
-				f := Fault{Part: a, High: d + 1}
-				if last {
-					f.Low, f.High = n-1-d, n
-				}
-				all = append(all, f)
+				from, to := x.partsOf(a, x.number(x.wrong[i]), last)
+				least, most = max(least, from), min(most, to)
 			}
+			if least > most {
+				continue
+			}
+			size := x.likely(a, least, most)
+			f := Fault{Part: a, High: size, Least: least, Most: most}
+			if last {
+				f.Low, f.High = n-size, n
+			}
+			all = append(all, f)
 		}
 	}
 	return all
+}
+
+// partsOf is how many of the first, or last, places of an axis have the amax that a group's
+// scale is made from: from at least to at most so many.
+func (x *explainer) partsOf(a axis, g int, last bool) (from, to int) {
+	s := x.j.s
+	largest := s.largest(a, g)
+	if last {
+		slices.Reverse(largest)
+	}
+	var most float32
+	for d, v := range largest {
+		most = max(most, v)
+		if same(x.claim.scale(x.j.r.rule, s.Format, most), s.Scales[g]) {
+			if from == 0 {
+				from = d + 1
+			}
+			to = d + 1
+		}
+	}
+	if from == 0 {
+		return 1, 0
+	}
+	return from, to
+}
+
+// likely is which of several sizes that fit a part has: what is claimed, what the other side
+// has, or the roundest.
+func (x *explainer) likely(a axis, least, most int) int {
+	if a == columns {
+		known := []int{x.j.s.Dim - x.claim.Rotary}
+		if o := x.j.other; o != nil {
+			known = append(known, o.s.Dim)
+		}
+		for _, n := range known {
+			if n >= least && n <= most {
+				return n
+			}
+		}
+	}
+	for step := 1 << 20; ; step /= 2 {
+		if n := most / step * step; n >= least {
+			return n
+		}
+	}
 }
 
 // largest is the largest magnitude of a group at each place of an axis.
@@ -181,14 +224,50 @@ func ofPart(x *explainer, f Fault, u coord, _, outer float32) (float32, float32,
 	return x.claim.scale(x.j.r.rule, x.j.s.Format, amaxes[x.j.s.numberOf(u)]), outer, true
 }
 
+// saturating are the places along a fault's axis, of those that it leaves out, where values are
+// too large for the stored scale, and how many values are.
+func (x *explainer) saturating(f Fault, lo, hi int) (where map[int]bool, values int) {
+	s := x.j.s
+	where = map[int]bool{}
+	for t := range s.written() {
+		for h := range s.Heads {
+			for c, v := range s.row(t, h) {
+				at := [...]int{t, h, c}[f.Part]
+				if at >= lo && at < hi && math.Abs(float64(v)) > float64(s.Scales[s.group(t, h, c/s.Grid.Cols)])*float64(maxOf(s.Format)) {
+					values++
+					where[at] = true
+				}
+			}
+		}
+	}
+	return where, values
+}
+
+// left is what a fault's part leaves out.
+func (f Fault) left(n int) (lo, hi int) {
+	if f.Low > 0 {
+		return 0, f.Low
+	}
+	return f.High, n
+}
+
+// leftOut is how unlikely it is, in bits, that all places that saturate are by chance among those
+// that a part leaves out.
+func (x *explainer) leftOut(f Fault) (bits float64) {
+	n := x.j.s.sized(f.Part)
+	lo, hi := f.left(n)
+	where, _ := x.saturating(f, lo, hi)
+	for i := range len(where) {
+		bits += math.Log2(float64(n-i) / float64(hi-lo-i))
+	}
+	return bits
+}
+
 // sayPart says what an amax leaves out, and how much of that saturates.
 func sayPart(x *explainer, f Fault) string {
 	s := x.j.s
 	n := s.sized(f.Part)
-	lo, hi := f.High, n
-	if f.Low > 0 {
-		lo, hi = 0, f.Low
-	}
+	lo, hi := f.left(n)
 	one := [...]string{"token", "head", "column"}[f.Part]
 	span := func(lo, hi int) string {
 		if hi-lo == 1 {
@@ -196,17 +275,7 @@ func sayPart(x *explainer, f Fault) string {
 		}
 		return fmt.Sprintf("%ss %d to %d", one, lo, hi-1)
 	}
-	saturated, where := 0, map[int]bool{}
-	for t := range s.written() {
-		for h := range s.Heads {
-			for c, v := range s.row(t, h) {
-				at := [...]int{t, h, c}[f.Part]
-				if at >= lo && at < hi && math.Abs(float64(v)) > float64(s.Scales[s.group(t, h, c/s.Grid.Cols)])*float64(maxOf(s.Format)) {
-					saturated, where[at] = saturated+1, true
-				}
-			}
-		}
-	}
+	where, saturated := x.saturating(f, lo, hi)
 	name := ""
 	switch {
 	case f.Part == columns && f.Low == 0 && n-f.High == x.claim.Rotary && x.j.name == "K":
@@ -219,6 +288,9 @@ func sayPart(x *explainer, f Fault) string {
 	text := fmt.Sprintf("the amax of %s alone: it leaves out %s%s, where %d values saturate", span(f.Low, f.High), span(lo, hi), name, saturated)
 	if len(where) < hi-lo {
 		text += fmt.Sprintf(", in %d of them", len(where))
+	}
+	if f.Least < f.Most {
+		text += fmt.Sprintf(" (%d to %d %ss would give the same)", f.Least, f.Most, one)
 	}
 	return text
 }
@@ -266,7 +338,7 @@ func otherArithmetic(multiply bool) func(*explainer, Fault, []float32, fp8.Scale
 		if multiply {
 			s = fp8.FactorScale(by.Stored, 1/d, false)
 		}
-		fp8.EncodeBlock(&x.j.r.encoder, dst, values, s, 0, nil)
+		x.encode(dst, values, s)
 	}
 }
 
@@ -309,7 +381,7 @@ func subnormal(f fp8.Format, code byte) bool {
 }
 
 func subnormalsZero(x *explainer, _ Fault, values []float32, by fp8.Scale, dst []byte) {
-	fp8.EncodeBlock(&x.j.r.encoder, dst, values, by, 0, nil)
+	x.encode(dst, values, by)
 	for i, code := range dst {
 		if subnormal(x.j.s.Format, code) {
 			dst[i] = fp8.EncodeOne(float32(math.Copysign(0, float64(values[i]))), x.j.s.Format, fp8.Policy{})

@@ -56,7 +56,9 @@ type Fault struct {
 	// Part is of the tokens, heads or columns that the amax is of: from Low up to High.
 	Part      axis
 	Low, High int
-	Grid      Grid // of the scales that are taken in place of the right ones
+	// Least and Most are how many of them would give the same.
+	Least, Most int
+	Grid        Grid // of the scales that are taken in place of the right ones
 }
 
 // axis is a dimension of a cache.
@@ -177,7 +179,7 @@ var table = explain.NewTable[Kind]("cache", ErrSide, []entry{
 		for i, v := range values {
 			magnitudes[i] = float32(math.Abs(float64(v)))
 		}
-		fp8.EncodeBlock(&x.j.r.encoder, dst, magnitudes, by, 0, nil)
+		x.encode(dst, magnitudes, by)
 	}},
 	{name: "written-as", text: "codes are of another format", at: codes, list: listFormats, codes: writtenAs,
 		phrased: func(_ *explainer, f Fault) string { return fmt.Sprintf("codes are those of %v", f.Format) }},
