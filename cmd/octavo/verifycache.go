@@ -29,7 +29,7 @@ func newVerifyCacheCommand() *cobra.Command {
 		Short:   "Say whether a KV cache was written and read right, and why not",
 		Long:    helpOf("verify-cache"),
 		Example: examplesOf("verify-cache"),
-		Args:    cobra.ExactArgs(1),
+		Args:    one("file of K and V"),
 		RunE:    v.run,
 	}
 	f, c := cmd.Flags(), &v.claim

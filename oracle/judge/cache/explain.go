@@ -22,7 +22,7 @@ type explainer struct {
 	policy      fp8.Policy
 
 	mu    sync.Mutex
-	known map[Fault][]float32
+	known map[fault][]float32
 }
 
 const (
@@ -50,11 +50,11 @@ func (x *explainer) group(u coord) coord {
 }
 
 // cached computes what many units ask for once.
-func (x *explainer) cached(f Fault, compute func() []float32) []float32 {
+func (x *explainer) cached(f fault, compute func() []float32) []float32 {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if x.known == nil {
-		x.known = map[Fault][]float32{}
+		x.known = map[fault][]float32{}
 	}
 	if x.known[f] == nil {
 		x.known[f] = compute()
@@ -192,7 +192,7 @@ func (x *explainer) readsAs(u coord, value func(code byte) float32) bool {
 
 // has reports whether a unit has the bits of a fault; open is true where the fault does not
 // say.
-func (x *explainer) has(row *entry, f Fault, u coord) (fits, open bool) {
+func (x *explainer) has(row *entry, f fault, u coord) (fits, open bool) {
 	scale, outer := x.j.right(x.at, x.number(u))
 	s := x.j.s
 	switch {
@@ -252,18 +252,18 @@ func (x *explainer) evidence(u coord) float64 {
 // candidate is a fault that fits, and how.
 type candidate struct {
 	explain.Tally
-	fault Fault
+	fault fault
 	row   *entry
 }
 
 // faults lists all that a stage may have.
-func (x *explainer) faults() (all []Fault) {
+func (x *explainer) faults() (all []fault) {
 	for _, kind := range Kinds() {
 		row, _ := table.Row(kind)
 		if row.at&x.at == 0 || row.pairs && x.j.s.Format.Bits() != 4 {
 			continue
 		}
-		list := []Fault{{}}
+		list := []fault{{}}
 		if row.list != nil {
 			list = row.list(x)
 		}
@@ -279,7 +279,7 @@ func (x *explainer) faults() (all []Fault) {
 // contradicts first. sure says that it is no chance.
 func (x *explainer) compete(ctx context.Context, workers int) (fits []*candidate, sure bool, err error) {
 	all := x.faults()
-	fits, err = explain.Compete(all, workers, func(f Fault, whole bool) (*candidate, bool, error) {
+	fits, err = explain.Compete(all, workers, func(f fault, whole bool) (*candidate, bool, error) {
 		row, _ := table.Row(f.Kind)
 		c := &candidate{fault: f, row: row}
 		wrong, fine := x.wrong, x.fine
@@ -328,7 +328,7 @@ func (x *explainer) compete(ctx context.Context, workers int) (fits []*candidate
 }
 
 // phrase puts a fault in words.
-func (x *explainer) phrase(f Fault) string {
+func (x *explainer) phrase(f fault) string {
 	row, _ := table.Row(f.Kind)
 	text := row.text
 	switch {

@@ -26,7 +26,7 @@ func (j *judged) right(at stage, g int) (scale, outer float32) {
 
 // ofOther is the scale of the other side at the same place, of the same head if that has fewer
 // or more tiles.
-func ofOther(x *explainer, _ Fault, u coord, _, outer float32) (float32, float32, bool) {
+func ofOther(x *explainer, _ fault, u coord, _, outer float32) (float32, float32, bool) {
 	o := x.j.other
 	if o == nil || o.s.Codes == nil || x.at == scales && o.r.rule == Static {
 		return 0, 0, false
@@ -46,20 +46,20 @@ func ofOther(x *explainer, _ Fault, u coord, _, outer float32) (float32, float32
 	return s, outer, true
 }
 
-func outerOfOther(x *explainer, _ Fault, _ coord, right, _ float32) (float32, float32, bool) {
+func outerOfOther(x *explainer, _ fault, _ coord, right, _ float32) (float32, float32, bool) {
 	if o := x.j.other; o != nil && o.s.Outer != nil {
 		return right, *o.s.Outer, true
 	}
 	return 0, 0, false
 }
 
-func computed(x *explainer, _ Fault, u coord, _, outer float32) (float32, float32, bool) {
+func computed(x *explainer, _ fault, u coord, _, outer float32) (float32, float32, bool) {
 	g := x.j.s.numberOf(u)
 	return x.j.r.scales[g].Stored, outer, x.j.r.rule != Static && !x.j.r.open[g]
 }
 
 // unrounded is amax over the largest value, of rules whose scales are powers of two.
-func unrounded(x *explainer, _ Fault, u coord, _, outer float32) (float32, float32, bool) {
+func unrounded(x *explainer, _ fault, u coord, _, outer float32) (float32, float32, bool) {
 	r := x.j.r
 	pow2 := r.rule == Pow2 || x.j.s.ScaleFormat == tensor.E8M0Scales
 	if p := scaling.Profile(r.rule); p.ScaleFormat() == tensor.UE4M3Scales || !pow2 && r.rule != Static {
@@ -71,43 +71,43 @@ func unrounded(x *explainer, _ Fault, u coord, _, outer float32) (float32, float
 // floats reports whether scales are amax over something, in float32.
 func (x *explainer) floats() bool { return x.j.r.rule == Amax }
 
-func overMax(x *explainer, f Fault, u coord, _, outer float32) (float32, float32, bool) {
+func overMax(x *explainer, f fault, u coord, _, outer float32) (float32, float32, bool) {
 	return x.j.r.amaxes[x.j.s.numberOf(u)] / f.Value, outer, x.floats()
 }
 
-func timesReciprocal(x *explainer, _ Fault, u coord, _, outer float32) (float32, float32, bool) {
+func timesReciprocal(x *explainer, _ fault, u coord, _, outer float32) (float32, float32, bool) {
 	return x.j.r.amaxes[x.j.s.numberOf(u)] * (1 / maxOf(x.j.s.Format)), outer, x.floats()
 }
 
-func listMaxima(x *explainer) (all []Fault) {
+func listMaxima(x *explainer) (all []fault) {
 	for _, m := range []float32{57344, 448, 256, 240, 224, 128, 127, 6} {
 		if m != maxOf(x.j.s.Format) && x.floats() {
-			all = append(all, Fault{Value: m})
+			all = append(all, fault{Value: m})
 		}
 	}
 	return all
 }
 
-func listFactors(*explainer) (all []Fault) {
+func listFactors(*explainer) (all []fault) {
 	for n := 1; n <= 4; n++ {
-		all = append(all, Fault{Value: float32(math.Ldexp(1, n))}, Fault{Value: float32(math.Ldexp(1, -n))})
+		all = append(all, fault{Value: float32(math.Ldexp(1, n))}, fault{Value: float32(math.Ldexp(1, -n))})
 	}
 	return all
 }
 
-func listLimits(x *explainer) (all []Fault) {
+func listLimits(x *explainer) (all []fault) {
 	for _, m := range []float32{256, 240, 224, 4, 3} {
 		if m < maxOf(x.j.s.Format) && m >= maxOf(x.j.s.Format)/2 {
-			all = append(all, Fault{Value: m})
+			all = append(all, fault{Value: m})
 		}
 	}
 	return all
 }
 
-func listFormats(x *explainer) (all []Fault) {
+func listFormats(x *explainer) (all []fault) {
 	for _, f := range fp8.Formats() {
 		if f != x.j.s.Format && f.Bits() == x.j.s.Format.Bits() {
-			all = append(all, Fault{Format: f})
+			all = append(all, fault{Format: f})
 		}
 	}
 	return all
@@ -117,7 +117,7 @@ func listFormats(x *explainer) (all []Fault) {
 func (s *Side) sized(a axis) int { return [...]int{s.Tokens, s.Heads, s.Cols}[a] }
 
 // kept is a filter of the elements of a part.
-func (f Fault) kept() func(t, h, c int) bool {
+func (f fault) kept() func(t, h, c int) bool {
 	return func(t, h, c int) bool {
 		at := [...]int{t, h, c}[f.Part]
 		return at >= f.Low && at < f.High
@@ -126,7 +126,7 @@ func (f Fault) kept() func(t, h, c int) bool {
 
 // listParts lists the first and the last tokens, heads or columns whose amax gives all scales
 // that are stored and wrong.
-func listParts(x *explainer) (all []Fault) {
+func listParts(x *explainer) (all []fault) {
 	if !x.floats() && x.j.r.rule != Pow2 {
 		return nil
 	}
@@ -145,7 +145,7 @@ func listParts(x *explainer) (all []Fault) {
 				continue
 			}
 			size := x.likely(a, least, most)
-			f := Fault{Part: a, High: size, Least: least, Most: most}
+			f := fault{Part: a, High: size, Least: least, Most: most}
 			if last {
 				f.Low, f.High = n-size, n
 			}
@@ -219,14 +219,14 @@ func (s *Side) largest(a axis, g int) []float32 {
 	return all
 }
 
-func ofPart(x *explainer, f Fault, u coord, _, outer float32) (float32, float32, bool) {
+func ofPart(x *explainer, f fault, u coord, _, outer float32) (float32, float32, bool) {
 	amaxes := x.cached(f, func() []float32 { a, _ := x.j.s.amaxOf(f.kept()); return a })
 	return x.claim.scale(x.j.r.rule, x.j.s.Format, amaxes[x.j.s.numberOf(u)]), outer, true
 }
 
 // saturating are the places along a fault's axis, of those that it leaves out, where values are
 // too large for the stored scale, and how many values are.
-func (x *explainer) saturating(f Fault, lo, hi int) (where map[int]bool, values int) {
+func (x *explainer) saturating(f fault, lo, hi int) (where map[int]bool, values int) {
 	s := x.j.s
 	where = map[int]bool{}
 	for t := range s.written() {
@@ -244,7 +244,7 @@ func (x *explainer) saturating(f Fault, lo, hi int) (where map[int]bool, values 
 }
 
 // left is what a fault's part leaves out.
-func (f Fault) left(n int) (lo, hi int) {
+func (f fault) left(n int) (lo, hi int) {
 	if f.Low > 0 {
 		return 0, f.Low
 	}
@@ -253,7 +253,7 @@ func (f Fault) left(n int) (lo, hi int) {
 
 // leftOut is how unlikely it is, in bits, that all places that saturate are by chance among those
 // that a part leaves out.
-func (x *explainer) leftOut(f Fault) (bits float64) {
+func (x *explainer) leftOut(f fault) (bits float64) {
 	n := x.j.s.sized(f.Part)
 	lo, hi := f.left(n)
 	where, _ := x.saturating(f, lo, hi)
@@ -264,7 +264,7 @@ func (x *explainer) leftOut(f Fault) (bits float64) {
 }
 
 // sayPart says what an amax leaves out, and how much of that saturates.
-func sayPart(x *explainer, f Fault) string {
+func sayPart(x *explainer, f fault) string {
 	s := x.j.s
 	n := s.sized(f.Part)
 	lo, hi := f.left(n)
@@ -295,7 +295,7 @@ func sayPart(x *explainer, f Fault) string {
 	return text
 }
 
-func listGrids(x *explainer) (all []Fault) {
+func listGrids(x *explainer) (all []fault) {
 	s := x.j.s
 	for _, g := range []Grid{
 		{s.Tokens, s.Heads, s.Cols}, {s.Tokens, 1, s.Cols}, {1, s.Heads, s.Cols}, {1, 1, s.Cols},
@@ -303,14 +303,14 @@ func listGrids(x *explainer) (all []Fault) {
 	} {
 		wide := g.Tokens >= s.Grid.Tokens && g.Heads >= s.Grid.Heads && g.Cols >= s.Grid.Cols
 		mine := Grid{min(s.Grid.Tokens, s.Tokens), min(s.Grid.Heads, s.Heads), min(s.Grid.Cols, s.Cols)}
-		if f := (Fault{Grid: g}); wide && g != mine && (x.floats() || x.j.r.rule == Pow2) && !slices.Contains(all, f) {
+		if f := (fault{Grid: g}); wide && g != mine && (x.floats() || x.j.r.rule == Pow2) && !slices.Contains(all, f) {
 			all = append(all, f)
 		}
 	}
 	return all
 }
 
-func ofGrid(x *explainer, f Fault, u coord, _, outer float32) (float32, float32, bool) {
+func ofGrid(x *explainer, f fault, u coord, _, outer float32) (float32, float32, bool) {
 	as := *x.j.s
 	as.Grid = f.Grid
 	amaxes := x.cached(f, func() []float32 { a, _ := as.amaxOf(nil); return a })
@@ -319,14 +319,14 @@ func ofGrid(x *explainer, f Fault, u coord, _, outer float32) (float32, float32,
 	return x.claim.scale(x.j.r.rule, s.Format, amaxes[g]), outer, true
 }
 
-func sayGrid(x *explainer, f Fault) string {
+func sayGrid(x *explainer, f fault) string {
 	as := *x.j.s
 	as.Grid = f.Grid
 	return "the amax of " + as.granularity()
 }
 
-func otherArithmetic(multiply bool) func(*explainer, Fault, []float32, fp8.Scale, []byte) {
-	return func(x *explainer, _ Fault, values []float32, by fp8.Scale, dst []byte) {
+func otherArithmetic(multiply bool) func(*explainer, fault, []float32, fp8.Scale, []byte) {
+	return func(x *explainer, _ fault, values []float32, by fp8.Scale, dst []byte) {
 		d := by.Divisor
 		switch {
 		case d == 0 && by.Multiplier != 0:
@@ -355,7 +355,7 @@ func quotient(v float32, by fp8.Scale) float32 {
 	return v
 }
 
-func tiesAway(x *explainer, _ Fault, values []float32, by fp8.Scale, dst []byte) {
+func tiesAway(x *explainer, _ fault, values []float32, by fp8.Scale, dst []byte) {
 	f := x.j.s.Format
 	for i, v := range values {
 		q := float64(quotient(v, by))
@@ -368,7 +368,7 @@ func tiesAway(x *explainer, _ Fault, values []float32, by fp8.Scale, dst []byte)
 	}
 }
 
-func saturatesEarly(x *explainer, f Fault, values []float32, by fp8.Scale, dst []byte) {
+func saturatesEarly(x *explainer, f fault, values []float32, by fp8.Scale, dst []byte) {
 	for i, v := range values {
 		q := quotient(v, by)
 		dst[i] = fp8.EncodeOne(max(-f.Value, min(f.Value, q)), x.j.s.Format, fp8.Policy{})
@@ -380,7 +380,7 @@ func subnormal(f fp8.Format, code byte) bool {
 	return math.Abs(float64(f.Float32(code))) < float64(f.MinNormal())
 }
 
-func subnormalsZero(x *explainer, _ Fault, values []float32, by fp8.Scale, dst []byte) {
+func subnormalsZero(x *explainer, _ fault, values []float32, by fp8.Scale, dst []byte) {
 	x.encode(dst, values, by)
 	for i, code := range dst {
 		if subnormal(x.j.s.Format, code) {
@@ -389,7 +389,7 @@ func subnormalsZero(x *explainer, _ Fault, values []float32, by fp8.Scale, dst [
 	}
 }
 
-func writtenAs(x *explainer, f Fault, values []float32, by fp8.Scale, dst []byte) {
+func writtenAs(x *explainer, f fault, values []float32, by fp8.Scale, dst []byte) {
 	fp8.EncodeScaled(dst, values, f.Format, fp8.Policy{}, by, 0, nil)
 }
 

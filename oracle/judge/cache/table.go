@@ -48,8 +48,8 @@ const (
 	everywhere = outers | scales | codes | reads
 )
 
-// Fault is a row with its parameters, of which those count that the row has.
-type Fault struct {
+// fault is a row with its parameters, of which those count that the row has.
+type fault struct {
 	Kind   Kind
 	Format fp8.Format
 	Value  float32 // a factor, or a largest value
@@ -76,23 +76,23 @@ type entry struct {
 	name, text string
 	at         stage
 	seen       []string
-	list       func(x *explainer) []Fault // nil: once
+	list       func(x *explainer) []fault // nil: once
 
 	// source returns the scale, and the outer scale, that a unit has with the fault. right is
 	// what it should have.
-	source func(x *explainer, f Fault, u coord, right, outer float32) (float32, float32, bool)
+	source func(x *explainer, f fault, u coord, right, outer float32) (float32, float32, bool)
 
-	policy  func(f Fault, p *fp8.Policy) fp8.Format                                 // codes
-	codes   func(x *explainer, f Fault, values []float32, by fp8.Scale, dst []byte) // codes
-	value   func(x *explainer, f Fault, code byte, scale, outer float32) float32    // reads
+	policy  func(f fault, p *fp8.Policy) fp8.Format                                 // codes
+	codes   func(x *explainer, f fault, values []float32, by fp8.Scale, dst []byte) // codes
+	value   func(x *explainer, f fault, code byte, scale, outer float32) float32    // reads
 	pairs   bool                                                                    // the codes of a byte are exchanged
 	opens   bool                                                                    // such a cache may be right: nobody claimed otherwise
-	phrased func(x *explainer, f Fault) string
+	phrased func(x *explainer, f fault) string
 }
 
 // simply is a source that is a function of the right scale.
-func simply(of func(s float32) float32) func(*explainer, Fault, coord, float32, float32) (float32, float32, bool) {
-	return func(_ *explainer, _ Fault, _ coord, right, outer float32) (float32, float32, bool) {
+func simply(of func(s float32) float32) func(*explainer, fault, coord, float32, float32) (float32, float32, bool) {
+	return func(_ *explainer, _ fault, _ coord, right, outer float32) (float32, float32, bool) {
 		return of(right), outer, true
 	}
 }
@@ -127,54 +127,54 @@ var table = explain.NewTable[Kind]("cache", ErrSide, []entry{
 		seen: []string{"sgl-project/sglang#18818", "sgl-project/sglang#20705"}},
 	{name: "scale-twice", text: "the square of the scale: it is applied twice", at: everywhere, source: simply(func(s float32) float32 { return s * s })},
 	{name: "scale-reciprocal", text: "the reciprocal of the scale", at: everywhere, source: simply(func(s float32) float32 { return 1 / s })},
-	{name: "outer-not-applied", text: "the block's scale alone: the outer scale is not applied", at: used, source: func(_ *explainer, _ Fault, _ coord, right, outer float32) (float32, float32, bool) {
+	{name: "outer-not-applied", text: "the block's scale alone: the outer scale is not applied", at: used, source: func(_ *explainer, _ fault, _ coord, right, outer float32) (float32, float32, bool) {
 		return right, 1, outer != 1
 	}},
-	{name: "outer-twice", text: "the outer scale twice", at: used, source: func(_ *explainer, _ Fault, _ coord, right, outer float32) (float32, float32, bool) {
+	{name: "outer-twice", text: "the outer scale twice", at: used, source: func(_ *explainer, _ fault, _ coord, right, outer float32) (float32, float32, bool) {
 		return right, outer * outer, outer != 1
 	}},
-	{name: "outer-reciprocal", text: "the reciprocal of the outer scale", at: used, source: func(_ *explainer, _ Fault, _ coord, right, outer float32) (float32, float32, bool) {
+	{name: "outer-reciprocal", text: "the reciprocal of the outer scale", at: used, source: func(_ *explainer, _ fault, _ coord, right, outer float32) (float32, float32, bool) {
 		return right, 1 / outer, outer != 1
 	}},
 	{name: "outer-of-other", text: "the outer scale of the other of K and V", at: used, source: outerOfOther},
 	{name: "scale-max", text: "amax over another largest value", at: scales, list: listMaxima, source: overMax,
-		phrased: func(x *explainer, f Fault) string {
+		phrased: func(x *explainer, f fault) string {
 			return fmt.Sprintf("amax/%v, where %v is the largest value of %v", f.Value, maxOf(x.j.s.Format), x.j.s.Format)
 		}},
 	{name: "scale-times-reciprocal", text: "amax times the rounded reciprocal of the format's largest value", at: scales, opens: true, source: timesReciprocal},
-	{name: "scale-factor", text: "the scale times a power of two", at: everywhere, list: listFactors, source: func(_ *explainer, f Fault, _ coord, right, outer float32) (float32, float32, bool) {
+	{name: "scale-factor", text: "the scale times a power of two", at: everywhere, list: listFactors, source: func(_ *explainer, f fault, _ coord, right, outer float32) (float32, float32, bool) {
 		return right * f.Value, outer, true
-	}, phrased: func(_ *explainer, f Fault) string { return fmt.Sprintf("%v times the scale", f.Value) }},
+	}, phrased: func(_ *explainer, f fault) string { return fmt.Sprintf("%v times the scale", f.Value) }},
 	{name: "amax-part", text: "an amax that leaves out a part", at: scales, list: listParts, source: ofPart, seen: []string{"vllm-project/vllm#42956"}, phrased: sayPart},
 	{name: "amax-grid", text: "an amax over other groups", at: scales, list: listGrids, source: ofGrid, phrased: sayGrid},
 
 	{name: "multiplied", text: "values are multiplied by the rounded reciprocal of the scale, and not divided by it", at: codes, opens: true, codes: otherArithmetic(true)},
 	{name: "divided", text: "values are divided by the scale, and not multiplied by its rounded reciprocal", at: codes, opens: true, codes: otherArithmetic(false)},
-	{name: "rounded-twice-bf16", text: "quotients are rounded to bfloat16 first and then to codes", at: codes, policy: func(_ Fault, p *fp8.Policy) fp8.Format {
+	{name: "rounded-twice-bf16", text: "quotients are rounded to bfloat16 first and then to codes", at: codes, policy: func(_ fault, p *fp8.Policy) fp8.Format {
 		p.Quotient = fp8.QuotientBFloat16
 		return 0
 	}, seen: []string{"flashinfer-ai/flashinfer#5128"}},
-	{name: "rounded-twice-fp16", text: "quotients are rounded to float16 first and then to codes", at: codes, policy: func(_ Fault, p *fp8.Policy) fp8.Format {
+	{name: "rounded-twice-fp16", text: "quotients are rounded to float16 first and then to codes", at: codes, policy: func(_ fault, p *fp8.Policy) fp8.Format {
 		p.Quotient = fp8.QuotientFloat16
 		return 0
 	}, seen: []string{"triton-lang/triton#11753"}},
-	{name: "truncated", text: "codes are rounded toward zero", at: codes, policy: func(_ Fault, p *fp8.Policy) fp8.Format {
+	{name: "truncated", text: "codes are rounded toward zero", at: codes, policy: func(_ fault, p *fp8.Policy) fp8.Format {
 		p.Rounding = fp8.TowardZero
 		return 0
 	}},
-	{name: "ties-toward-zero", text: "ties are rounded toward zero", at: codes, policy: func(_ Fault, p *fp8.Policy) fp8.Format {
+	{name: "ties-toward-zero", text: "ties are rounded toward zero", at: codes, policy: func(_ fault, p *fp8.Policy) fp8.Format {
 		p.Rounding = fp8.NearestTowardZero
 		return 0
 	}},
 	{name: "ties-away", text: "ties are rounded away from zero", at: codes, codes: tiesAway},
-	{name: "overflow-nan", text: "values that are too large become NaN in place of the largest code", at: codes, policy: func(_ Fault, p *fp8.Policy) fp8.Format {
+	{name: "overflow-nan", text: "values that are too large become NaN in place of the largest code", at: codes, policy: func(_ fault, p *fp8.Policy) fp8.Format {
 		p.Overflow = fp8.OverflowNonFinite
 		return 0
 	}},
 	{name: "saturates-early", text: "values saturate below the largest code", at: codes, list: listLimits, codes: saturatesEarly,
-		phrased: func(_ *explainer, f Fault) string { return fmt.Sprintf("codes saturate at %v", f.Value) }},
+		phrased: func(_ *explainer, f fault) string { return fmt.Sprintf("codes saturate at %v", f.Value) }},
 	{name: "subnormals-zero", text: "subnormal codes are zero", at: codes, codes: subnormalsZero},
-	{name: "sign-lost", text: "signs are lost", at: codes, codes: func(x *explainer, _ Fault, values []float32, by fp8.Scale, dst []byte) {
+	{name: "sign-lost", text: "signs are lost", at: codes, codes: func(x *explainer, _ fault, values []float32, by fp8.Scale, dst []byte) {
 		magnitudes := make([]float32, len(values))
 		for i, v := range values {
 			magnitudes[i] = float32(math.Abs(float64(v)))
@@ -182,30 +182,30 @@ var table = explain.NewTable[Kind]("cache", ErrSide, []entry{
 		x.encode(dst, magnitudes, by)
 	}},
 	{name: "written-as", text: "codes are of another format", at: codes, list: listFormats, codes: writtenAs,
-		phrased: func(_ *explainer, f Fault) string { return fmt.Sprintf("codes are those of %v", f.Format) }},
+		phrased: func(_ *explainer, f fault) string { return fmt.Sprintf("codes are those of %v", f.Format) }},
 	{name: "nibbles", text: "the two codes of each byte are exchanged", at: codes, pairs: true},
 
-	{name: "read-as", text: "codes are read in another format", at: reads, list: listFormats, value: func(x *explainer, f Fault, code byte, scale, outer float32) float32 {
+	{name: "read-as", text: "codes are read in another format", at: reads, list: listFormats, value: func(x *explainer, f fault, code byte, scale, outer float32) float32 {
 		return x.j.s.value(f.Format.Float32(code), scale, outer, x.j.factorFirst)
-	}, phrased: func(_ *explainer, f Fault) string { return fmt.Sprintf("codes are read as %v", f.Format) }},
-	{name: "read-truncated", text: "what is read is cut to bfloat16, not rounded", at: reads, value: func(x *explainer, _ Fault, code byte, scale, outer float32) float32 {
+	}, phrased: func(_ *explainer, f fault) string { return fmt.Sprintf("codes are read as %v", f.Format) }},
+	{name: "read-truncated", text: "what is read is cut to bfloat16, not rounded", at: reads, value: func(x *explainer, _ fault, code byte, scale, outer float32) float32 {
 		v := x.wide(code, scale, outer)
 		return math.Float32frombits(math.Float32bits(v) &^ 0xFFFF)
 	}},
-	{name: "read-through-fp16", text: "what is read is rounded to float16 first", at: reads, value: func(x *explainer, _ Fault, code byte, scale, outer float32) float32 {
+	{name: "read-through-fp16", text: "what is read is rounded to float16 first", at: reads, value: func(x *explainer, _ fault, code byte, scale, outer float32) float32 {
 		return x.j.s.rounded(number.FP16.Round(x.wide(code, scale, outer)))
 	}},
-	{name: "read-through-bf16", text: "what is read is rounded to bfloat16 first", at: reads, value: func(x *explainer, _ Fault, code byte, scale, outer float32) float32 {
+	{name: "read-through-bf16", text: "what is read is rounded to bfloat16 first", at: reads, value: func(x *explainer, _ fault, code byte, scale, outer float32) float32 {
 		return x.j.s.rounded(number.BF16.Round(x.wide(code, scale, outer)))
 	}},
-	{name: "read-subnormals-zero", text: "subnormal codes are read as zero", at: reads, value: func(x *explainer, _ Fault, code byte, scale, outer float32) float32 {
+	{name: "read-subnormals-zero", text: "subnormal codes are read as zero", at: reads, value: func(x *explainer, _ fault, code byte, scale, outer float32) float32 {
 		v := x.j.s.Format.Float32(code)
 		if subnormal(x.j.s.Format, code) {
 			v = float32(math.Copysign(0, float64(v)))
 		}
 		return x.j.s.value(v, scale, outer, x.j.factorFirst)
 	}},
-	{name: "read-sign-lost", text: "signs are lost where codes are read", at: reads, value: func(x *explainer, _ Fault, code byte, scale, outer float32) float32 {
+	{name: "read-sign-lost", text: "signs are lost where codes are read", at: reads, value: func(x *explainer, _ fault, code byte, scale, outer float32) float32 {
 		return x.j.s.value(float32(math.Abs(float64(x.j.s.Format.Float32(code)))), scale, outer, x.j.factorFirst)
 	}},
 
@@ -218,5 +218,6 @@ var table = explain.NewTable[Kind]("cache", ErrSide, []entry{
 	{name: "tokens-moved", text: "the rows of other tokens", seen: []string{"ovg-project/kvcached#424"}},
 	{name: "not-written", text: "zeros: not written"},
 	{name: "stale-rows", text: "bytes that are of no token of the input: not written (stale)"},
+	{name: "wide-other", text: "what is kept in bfloat16 is not the input rounded to it"},
 	{name: "tokens-missing", text: "fewer tokens than the input"},
 }, func(e entry) string { return e.name })

@@ -267,11 +267,25 @@ func (x *job) findings(ctx context.Context, j *judged) (found []Finding, all boo
 		return nil, false, err
 	}
 	found, all = append(found, some...), all && ok
-	if n := count(j.wide); n > 0 {
-		found = append(found, Finding{Side: j.name, Stage: "wide", Kind: "tokens-moved", Text: fmt.Sprintf("%d elements of %s that are kept in bfloat16 are not those of the input", n, j.name)})
+	if rows := j.wideRows(); len(rows) > 0 {
+		found = append(found, Finding{Side: j.name, Stage: "wide", Kind: "wide-other", Sure: true,
+			Text: fmt.Sprintf("columns %d to %d of %s, which are kept in bfloat16, are not those of the input in %s", s.Cols, s.Dim-1, j.name, rowsOf(s, rows))})
 	}
 	some, ok, err = stages(reads)
 	return append(found, some...), all && ok, err
+}
+
+// wideRows are rows whose columns without codes are wrong, but those that are known to be of
+// other places.
+func (j *judged) wideRows() (all []coord) {
+	n := j.s.Dim - j.s.Cols
+	for row := range len(j.wide) / max(n, 1) {
+		u := coord{row / j.s.Heads, row % j.s.Heads, 0, 0}
+		if count(j.wide[row*n:(row+1)*n]) > 0 && !j.isMoved(u.token, u.head) {
+			all = append(all, u)
+		}
+	}
+	return all
 }
 
 // explain says what explains a stage; ok is false where something is wrong and nothing does.
