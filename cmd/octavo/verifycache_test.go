@@ -16,6 +16,7 @@ import (
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/internal/testutil"
 	"github.com/octavo-fp8/octavo/safetensors"
+	"github.com/octavo-fp8/octavo/tensor"
 )
 
 // floats is a tensor of float32, or cut to bfloat16.
@@ -158,4 +159,51 @@ func TestVerifyCacheSlots(t *testing.T) {
 func cacheVerdict(args ...string) (code int, stdout, stderr string) {
 	r := octavo(nil, args...)
 	return r.status, r.stdout, r.stderr
+}
+
+// TestVerifyAttentionNVFP4 attends to a cache with block scales along rows under an outer scale.
+func TestVerifyAttentionNVFP4(t *testing.T) {
+	const heads, keys, queries, dim = 2, 40, 3, 32
+	r := rand.New(rand.NewPCG(21, 8))
+	cached := func(name string) (*tensor.Tensor, []safetensors.Tensor) {
+		x := &tensor.Tensor{Format: fp8.E2M1, Shape: []int{heads, keys, dim}, Block: tensor.Block{Rows: 1, Cols: 16}, ScaleFormat: tensor.UE4M3Scales,
+			Outer: tensor.Outer{Scales: []float32{float32(0.3 + r.Float64())}}}
+		scales := make([]byte, heads*keys*dim/16)
+		for i := range scales {
+			scales[i] = byte(40 + r.IntN(20))
+			x.Scales = append(x.Scales, fp8.UE4M3(scales[i]).Float32())
+		}
+		packed := make([]byte, heads*keys*dim/2)
+		for i := range heads * keys * dim {
+			x.Codes = append(x.Codes, byte(r.IntN(16)))
+			packed[i/2] |= x.Codes[i] << (4 * (i % 2))
+		}
+		return x, []safetensors.Tensor{bytesTensor(name, safetensors.U8, []int{heads, keys, dim / 2}, packed),
+			bytesTensor(name+"_scale_inv", safetensors.F8E4M3, []int{heads, keys, dim / 16}, scales),
+			floatTensor(name+"_outer_scale", safetensors.F32, []int{1}, x.Outer.Scales)}
+	}
+	q := normals(5, heads*queries*dim)
+	k, kFile := cached("k")
+	v, vFile := cached("v")
+	p := &attention.Problem{Q: attention.Operand{Shape: [3]int{heads, queries, dim}}, K: attention.Operand{Codes: k}, V: attention.Operand{Codes: v}}
+	for _, x := range q {
+		p.Q.BFloat16 = append(p.Q.BFloat16, fp8.BFloat16FromFloat32(x))
+	}
+	result := func(outer float32) string {
+		out := make([]float32, heads*queries*dim)
+		wrong := *v
+		wrong.Outer.Scales = []float32{outer}
+		of := *p
+		of.V.Codes = &wrong
+		require.NoError(t, attention.Forward(t.Context(), out, &of, attention.Options{P: attention.PE4M3}))
+		all := append([]safetensors.Tensor{floatTensor("q", safetensors.BF16, []int{heads, queries, dim}, q),
+			floatTensor("out", safetensors.F32, []int{heads, queries, dim}, out)}, kFile...)
+		return writeTensors(t, append(all, vFile...)...)
+	}
+	args := []string{"verify", "attention", "--k-packed", "--k-format", "e2m1", "--v-packed", "--v-format", "e2m1"}
+	code, stdout, stderr := cacheVerdict(append(args, result(v.Outer.Scales[0]), "--kernel", "octavo-e4m3", "--bits")...)
+	require.Equal(t, 0, code, stdout+stderr)
+	require.Contains(t, stdout, "an outer scale")
+	code, stdout, _ = cacheVerdict(append(args, result(3*v.Outer.Scales[0]))...)
+	require.Equal(t, 1, code, stdout)
 }
