@@ -108,7 +108,16 @@ func (c *Cache) readWritten(got *operands.Source, name string, s *judged.Side, s
 	if err != nil {
 		return nil // it is not judged
 	}
-	o := &operands.Operand{Codes: name, Format: c.Format, Packed: c.Packed, ScaleFormat: c.Scales, OuterDivides: c.Divides}
+	o := &operands.Operand{Codes: name, Format: c.Format, Packed: c.Packed, ScaleFormat: c.Scales}
+	scales, err := got.Find(name + operands.ScaleSuffix)
+	if err != nil {
+		return err
+	}
+	outer, divides, err := c.findOuter(got, name)
+	if err != nil {
+		return err
+	}
+	guess(o, t, scales, s, outer != nil)
 	codes, err := o.ReadCodes(t)
 	switch {
 	case errors.Is(err, operands.ErrFloats):
@@ -127,10 +136,6 @@ func (c *Cache) readWritten(got *operands.Source, name string, s *judged.Side, s
 		page = c.Page
 	}
 	s.Codes, s.Format, s.Cols = codes.Codes, codes.Format, dims[2]
-	scales, err := got.Find(name + operands.ScaleSuffix)
-	if err != nil {
-		return err
-	}
 	if s.Scales, s.ScaleFormat, err = o.ReadScales(scales); err != nil {
 		return err
 	}
@@ -140,26 +145,47 @@ func (c *Cache) readWritten(got *operands.Source, name string, s *judged.Side, s
 	if s.Grid.Tokens == dims[0] && dims[0] > 1 {
 		s.Grid.Tokens = max(dims[0], s.Tokens) // one for all, also of tokens that are not there
 	}
-	for _, x := range []struct {
-		suffix  string
-		divides bool
-	}{{operands.OuterSuffix, c.Divides}, {operands.OuterDivisorSuffix, true}} {
-		outer, err := got.Find(name + x.suffix)
-		if err != nil {
-			continue
-		}
-		values, err := outer.File.Float32s(outer.Name)
-		if err != nil || len(values) != 1 {
-			return errors.Join(err, fmt.Errorf("tensor %q of shape %v: want one outer scale, F32", outer.Name, outer.Shape))
-		}
-		s.Outer, s.Divides = &values[0], x.divides
-	}
+	s.Outer, s.Divides = outer, divides
 	if t, err := got.Find(name + wideSuffix); err == nil {
 		if s.Wide, err = t.File.Float32s(t.Name); err != nil {
 			return err
 		}
 	}
 	return inOrder(s, slots, dims[0])
+}
+
+// findOuter reads an outer scale, if there is one.
+func (c *Cache) findOuter(got *operands.Source, name string) (scale *float32, divides bool, err error) {
+	for _, suffix := range []string{operands.OuterSuffix, "_outer", operands.OuterDivisorSuffix} {
+		t, err := got.Find(name + suffix)
+		if err != nil {
+			continue
+		}
+		if t.Len() != 1 || t.DType != safetensors.F32 {
+			return nil, false, fmt.Errorf("tensor %q is %s of shape %v: want one outer scale, F32", t.Name, t.DType, t.Shape)
+		}
+		values, err := t.File.Float32s(t.Name)
+		if err != nil {
+			return nil, false, err
+		}
+		return &values[0], c.Divides || suffix == operands.OuterDivisorSuffix, nil
+	}
+	return nil, false, nil
+}
+
+// guess completes what flags leave out of codes and scales that are bytes, where metadata say
+// nothing: rows of half as many bytes as values are E2M1, two a byte, and scales under an outer
+// one are UE4M3.
+func guess(o *operands.Operand, codes, scales operands.Tensor, s *judged.Side, outer bool) {
+	_, known := operands.FormatIn(codes.File, codes.Info)
+	if n := len(codes.Shape); codes.DType == safetensors.U8 && o.Format == nil && !known && n > 0 && 2*codes.Shape[n-1] == s.Dim {
+		narrow := fp8.E2M1
+		o.Format, o.Packed = &narrow, true
+	}
+	if _, known := operands.ScaleFormatIn(scales.File, scales.Info); scales.DType == safetensors.U8 && !known && o.ScaleFormat == nil && outer {
+		f := tensor.UE4M3Scales
+		o.ScaleFormat = &f
+	}
 }
 
 // gridOfCache is how many tokens, heads and columns share a scale, by the shapes of scales and

@@ -2,6 +2,7 @@ package cache
 
 import (
 	"math"
+	"math/rand/v2"
 	"strings"
 	"testing"
 
@@ -239,6 +240,47 @@ var faultCases = []faultCase{
 	{name: "too few tokens", grains: everyGrain, kind: "tokens-missing", words: []string{"has 40 tokens and the input 48", "40 to 47"}, hooks: func(*made) hooks { return hooks{} }, after: func(c *made) {
 		n := 40 * c.k.Heads * c.k.Dim
 		c.k.Codes, c.k.Read = c.k.Codes[:n], c.k.Read[:n]
+	}},
+	{name: "heads exchanged, all of them", grains: "head page-head", kind: "heads-exchanged", words: []string{"of K hold the rows: heads 0 and 1 are exchanged|heads 0 and 1 are exchanged", "the scales of K are wrong"}, hooks: func(*made) hooks { return hooks{} }, after: func(c *made) {
+		s := c.k
+		s.Read = nil
+		for t := range s.Tokens {
+			a, b := s.Codes[t*2*s.Dim:][:s.Dim], s.Codes[(t*2+1)*s.Dim:][:s.Dim]
+			for i := range a {
+				a[i], b[i] = b[i], a[i]
+			}
+		}
+		for g := 0; g < len(s.Scales); g += 2 {
+			s.Scales[g], s.Scales[g+1] = s.Scales[g+1], s.Scales[g]
+		}
+	}},
+	{name: "some tokens up at read", grains: everyGrain, words: []string{"K is read with", "power of two", "in tokens 17-22, heads 1"}, hooks: func(c *made) hooks {
+		return hooks{only: func(s *Side, t, h int) bool { return s == c.k && t >= 17 && t <= 22 && h == 1 },
+			read: func(_ *Side, _ int, s float32) float32 { return power(true)(s) }}
+	}},
+	{name: "at random", grains: everyGrain, kind: "rounded-otherwise", words: []string{"stochastic"}, hooks: func(c *made) hooks {
+		r := rand.New(rand.NewPCG(1, 2))
+		return hooks{code: func(s *Side, _, _, _ int, _ float64, q float32) (byte, bool) {
+			code := madeE4M3.encode(float64(q))
+			if math.Abs(madeE4M3.decode(code)) > math.Abs(float64(q)) {
+				code--
+			}
+			low := math.Abs(madeE4M3.decode(code))
+			if code&0x7F == 0x7E || r.Float64()*(math.Abs(madeE4M3.decode(code+1))-low) > math.Abs(float64(q))-low {
+				return code, true
+			}
+			return code + 1, true
+		}}
+	}},
+	{name: "wrong slot", grains: everyGrain, words: []string{"tokens 21", "1 before", "tokens 20", "not written"}, hooks: func(*made) hooks { return hooks{} }, after: func(c *made) {
+		s, n, by := c.k, c.k.Heads*c.k.Dim, c.k.Scales
+		s.Read = nil
+		if s.Grid.Tokens == 1 {
+			each := len(by) / s.Tokens
+			copy(by[21*each:22*each], by[20*each:])
+		}
+		copy(s.Codes[21*n:22*n], s.Codes[20*n:])
+		clear(s.Codes[20*n : 21*n])
 	}},
 	{name: "sign lost", grains: everyGrain, kind: "sign-lost", words: []string{"signs are lost"}, hooks: func(c *made) hooks {
 		return hooks{code: func(s *Side, _, _, _ int, _ float64, q float32) (byte, bool) {

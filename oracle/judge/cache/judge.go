@@ -75,10 +75,11 @@ type judged struct {
 	scales      []bool // wrong ones
 	codes, wide []bool
 	reads       []bool
-	factorFirst bool   // reads multiply the scale by the outer one first
-	outer       bool   // the outer scale is wrong
-	skip        []bool // groups whose codes are not judged
-	unclaimed   string // what was not claimed and has to be so
+	factorFirst bool          // reads multiply the scale by the outer one first
+	outer       bool          // the outer scale is wrong
+	skip        []bool        // groups whose codes are not judged
+	unclaimed   string        // what was not claimed and has to be so
+	rowKinds    map[Kind]bool // what rows were found to hold
 	moved       map[[2]int]bool
 }
 

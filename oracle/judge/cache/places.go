@@ -317,6 +317,10 @@ func (j *judged) underOwn(u coord, wrong int) (all []coord) {
 
 // rowsFinding says that rows hold something, and takes them from what else is explained.
 func (j *judged) rowsFinding(kind Kind, text string, units []coord) Finding {
+	if j.rowKinds == nil {
+		j.rowKinds = map[Kind]bool{}
+	}
+	j.rowKinds[kind] = true
 	for _, u := range units {
 		j.moved[[2]int{u.token, u.head}] = true
 	}
@@ -465,7 +469,7 @@ func (x *explainer) elsewhere(page int) *Finding {
 		bits = x.evidence(u)
 	}
 	r, keys, evidence := relate(n, max(page/s.Grid.Tokens, 0), units, sources, bits)
-	if r == nil || evidence < 20 {
+	if r == nil || evidence < 20 && !x.j.rowKinds[r.kind] {
 		return nil
 	}
 	verb := map[stage]string{scales: "the scales of %s are wrong", codes: "codes of %s are made with scales of other places", reads: "%s is read with scales of other places"}[x.at]

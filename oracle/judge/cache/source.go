@@ -88,6 +88,22 @@ func listMaxima(x *explainer) (all []fault) {
 	return all
 }
 
+// listProfiles lists profiles whose scales are kept alike and follow from amax alone.
+func listProfiles(x *explainer) (all []fault) {
+	for _, p := range scaling.ProfilesFor(x.j.s.Format) {
+		alike := p.ScaleFormat() == x.j.s.ScaleFormat || x.j.s.ScaleFormat == tensor.Float32Scales && p.ScaleFormat() == tensor.E8M0Scales
+		if alike && !p.Outer() && !p.Delayed() && string(p) != x.j.r.rule {
+			all = append(all, fault{Profile: p})
+		}
+	}
+	return all
+}
+
+func ofProfile(x *explainer, f fault, u coord, _, outer float32) (float32, float32, bool) {
+	s, err := scaling.Scale[float32](scaling.Recipe{Profile: f.Profile, Format: x.j.s.Format}, x.j.r.amaxes[x.j.s.numberOf(u)], false)
+	return s.Stored, outer, err == nil
+}
+
 func listFactors(*explainer) (all []fault) {
 	for n := 1; n <= 4; n++ {
 		all = append(all, fault{Value: float32(math.Ldexp(1, n))}, fault{Value: float32(math.Ldexp(1, -n))})

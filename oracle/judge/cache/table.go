@@ -7,6 +7,7 @@ import (
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/internal/number"
 	"github.com/octavo-fp8/octavo/oracle/explain"
+	"github.com/octavo-fp8/octavo/scaling"
 )
 
 // Kind is a kind of fault: the name of a row of the table. [Kinds] has all.
@@ -50,9 +51,10 @@ const (
 
 // fault is a row with its parameters, of which those count that the row has.
 type fault struct {
-	Kind   Kind
-	Format fp8.Format
-	Value  float32 // a factor, or a largest value
+	Kind    Kind
+	Format  fp8.Format
+	Profile scaling.Profile
+	Value   float32 // a factor, or a largest value
 	// Part is of the tokens, heads or columns that the amax is of: from Low up to High.
 	Part      axis
 	Low, High int
@@ -142,11 +144,29 @@ var table = explain.NewTable[Kind]("cache", ErrSide, []entry{
 			return fmt.Sprintf("amax/%v, where %v is the largest value of %v", f.Value, maxOf(x.j.s.Format), x.j.s.Format)
 		}},
 	{name: "scale-times-reciprocal", text: "amax times the rounded reciprocal of the format's largest value", at: scales, opens: true, source: timesReciprocal},
+	{name: "scale-exponent-down", text: "amax over the largest value, rounded down to a power of two", at: scales, seen: []string{"vllm-project/vllm#43557"},
+		source: func(x *explainer, f fault, u coord, right, outer float32) (float32, float32, bool) {
+			s, outer, ok := unrounded(x, f, u, right, outer)
+			return number.PowerDown(s), outer, ok
+		}},
+	{name: "scale-profile", text: "the scale of another profile", at: scales, list: listProfiles, source: ofProfile,
+		phrased: func(_ *explainer, f fault) string { return fmt.Sprintf("the scale of profile %s", f.Profile) }},
 	{name: "scale-factor", text: "the scale times a power of two", at: everywhere, list: listFactors, source: func(_ *explainer, f fault, _ coord, right, outer float32) (float32, float32, bool) {
 		return right * f.Value, outer, true
 	}, phrased: func(_ *explainer, f fault) string { return fmt.Sprintf("%v times the scale", f.Value) }},
 	{name: "amax-part", text: "an amax that leaves out a part", at: scales, list: listParts, source: ofPart, seen: []string{"vllm-project/vllm#42956"}, phrased: sayPart},
 	{name: "amax-grid", text: "an amax over other groups", at: scales, list: listGrids, source: ofGrid, phrased: sayGrid},
+
+	{name: "amax-bf16", text: "the amax of the input rounded to bfloat16", at: scales, source: func(x *explainer, _ fault, u coord, _, outer float32) (float32, float32, bool) {
+		return x.claim.scale(x.j.r.rule, x.j.s.Format, bfloat16(x.j.r.amaxes[x.j.s.numberOf(u)])), outer, x.j.s.InputBits > 7 && (x.floats() || x.j.r.rule == Pow2)
+	}},
+	{name: "input-bf16", text: "the input is rounded to bfloat16 first", at: codes, codes: func(x *explainer, _ fault, values []float32, by fp8.Scale, dst []byte) {
+		rounded := make([]float32, len(values))
+		for i, v := range values {
+			rounded[i] = bfloat16(v)
+		}
+		x.encode(dst, rounded, by)
+	}},
 
 	{name: "multiplied", text: "values are multiplied by the rounded reciprocal of the scale, and not divided by it", at: codes, opens: true, codes: otherArithmetic(true)},
 	{name: "divided", text: "values are divided by the scale, and not multiplied by its rounded reciprocal", at: codes, opens: true, codes: otherArithmetic(false)},
@@ -213,6 +233,7 @@ var table = explain.NewTable[Kind]("cache", ErrSide, []entry{
 	{name: "scale-elsewhere", text: "the scale of another place"},
 	{name: "scale-stale", text: "a scale that the input does not have: that of an earlier amax (stale), or one that is static"},
 	{name: "scale-other", text: "a scale that is not stored"},
+	{name: "rounded-otherwise", text: "each code is one of the two beside its value: rounded in a way that is not known, such as at random (stochastic rounding)"},
 	{name: "other-bytes", text: "the bytes of the other of K and V", seen: []string{"LMCache/LMCache#2494"}},
 	{name: "heads-exchanged", text: "the rows of other heads"},
 	{name: "tokens-moved", text: "the rows of other tokens", seen: []string{"ovg-project/kvcached#424"}},

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/internal/number"
 	"github.com/octavo-fp8/octavo/internal/textout"
 	"github.com/octavo-fp8/octavo/internal/verdict"
 	"github.com/octavo-fp8/octavo/scaling"
@@ -344,6 +346,32 @@ func (x *explainer) where() string {
 	return rowsOf(x.j.s, x.wrong)
 }
 
+// beside reports whether every code is the one below or above what is rounded, and not always
+// below or always above.
+func (x *explainer) beside() bool {
+	f := x.j.s.Format
+	var near, far int // of those that are wrong, by size
+	for _, u := range x.wrong {
+		scale, outer := x.j.right(codes, x.number(u))
+		by := x.j.r.at(x.j.s, x.number(u), scale, outer)
+		input, got, _ := x.values(u)
+		for i, v := range input {
+			q := quotient(v, by)
+			down := fp8.EncodeOne(q, f, fp8.Policy{Rounding: fp8.TowardZero})
+			switch {
+			case !number.IsFinite(v):
+			case got[i] == down:
+				near++
+			case got[i] == down+1 && number.IsFinite(f.Float32(down+1)) && !f.IsZero(down+1):
+				far++
+			default:
+				return false
+			}
+		}
+	}
+	return near > 0 && far > 0
+}
+
 // fallback says what can be said where no fault of the table fits.
 func (x *explainer) fallback() (*Finding, bool) {
 	s := x.j.s
@@ -366,6 +394,10 @@ func (x *explainer) fallback() (*Finding, bool) {
 		if below > 0 {
 			f.Text += fmt.Sprintf("; %d of %d that were looked at are too small, so that values saturate", below, len(x.wrong))
 		}
+		return f, true
+	}
+	if x.at == codes && x.beside() {
+		f.Kind, f.Text = "rounded-otherwise", fmt.Sprintf("%s: %s", x.j.name, Kind("rounded-otherwise").Text())
 		return f, true
 	}
 	ratioLow, ratioHigh := 0.0, math.Inf(1)
