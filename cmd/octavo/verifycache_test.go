@@ -16,6 +16,7 @@ import (
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/internal/testutil"
 	"github.com/octavo-fp8/octavo/safetensors"
+	"github.com/octavo-fp8/octavo/scaling"
 	"github.com/octavo-fp8/octavo/tensor"
 )
 
@@ -206,4 +207,65 @@ func TestVerifyAttentionNVFP4(t *testing.T) {
 	require.Contains(t, stdout, "an outer scale")
 	code, stdout, _ = cacheVerdict(append(args, result(3*v.Outer.Scales[0]))...)
 	require.Equal(t, 1, code, stdout)
+}
+
+// TestVerifyCacheNarrow reads NVFP4, two codes a byte, and MXFP8, whose profiles nobody claims,
+// and names V's block scales that are stored for others.
+func TestVerifyCacheNarrow(t *testing.T) {
+	const tokens, heads, dim = 24, 2, 64
+	x := normals(9, tokens*heads*dim)
+	in := writeTensors(t, floatTensor("k", safetensors.BF16, []int{tokens, heads, dim}, x), floatTensor("v", safetensors.BF16, []int{tokens, heads, dim}, x))
+	for _, p := range []scaling.Profile{scaling.NVFP4ModelOpt, scaling.NVFP4TE, scaling.NVFP4CompressedTensors, scaling.MXRCeil, scaling.MXFloor} {
+		q := &tensor.Tensor{Shape: []int{tokens * heads, dim}}
+		r := p.Recipe(scaling.Input)
+		if r.Block = (tensor.Block{Rows: 1, Cols: 32}); p.Outer() {
+			r.Block.Cols = 16
+		}
+		require.NoError(t, scaling.Quantize(t.Context(), q, x, scaling.Quantizer{Recipe: r}))
+		read := make([]fp8.BFloat16, len(x))
+		tensor.Dequantize(read, q)
+		back := make([]float32, len(x))
+		for i, v := range read {
+			back[i] = v.Float32()
+		}
+		write := func(name string, scales []float32) []safetensors.Tensor {
+			all := []safetensors.Tensor{floatTensor(name+"_read", safetensors.BF16, []int{tokens, heads, dim}, back)}
+			var bytes []byte
+			for _, s := range scales {
+				if p.Outer() {
+					bytes = append(bytes, fp8.EncodeOne(s, fp8.E4M3, fp8.Policy{}))
+				} else {
+					code, _ := fp8.E8M0FromFloat32(s)
+					bytes = append(bytes, byte(code))
+				}
+			}
+			n := len(scales) / tokens / heads
+			if !p.Outer() {
+				return append(all, bytesTensor(name, safetensors.F8E4M3, []int{tokens, heads, dim}, q.Codes),
+					bytesTensor(name+"_scale_inv", safetensors.F8E8M0, []int{tokens, heads, n}, bytes))
+			}
+			packed := make([]byte, len(q.Codes)/2)
+			require.NoError(t, tensor.PackCodes(packed, q.Codes, 4, tensor.LowFirst))
+			outer := map[bool]string{true: "_outer_divisor", false: "_outer_scale"}[q.Outer.Divide]
+			return append(all, bytesTensor(name, safetensors.U8, []int{tokens, heads, dim / 2}, packed),
+				bytesTensor(name+"_scale_inv", safetensors.F8E4M3, []int{tokens, heads, n}, bytes),
+				floatTensor(name+outer, safetensors.F32, []int{1}, q.Outer.Scales))
+		}
+		got := writeTensors(t, append(write("k", q.Scales), write("v", q.Scales)...)...)
+		code, stdout, stderr := cacheVerdict("verify", "cache", in, "--got", got)
+		require.Equal(t, 0, code, "%s: %s%s", p, stdout, stderr)
+		code, stdout, _ = cacheVerdict("verify", "cache", in, "--got", got, "--rule", string(p))
+		require.Equal(t, 0, code, "%s: %s", p, stdout)
+		if !p.Outer() {
+			continue
+		}
+		wrong := append([]float32(nil), q.Scales...)
+		for i := range wrong {
+			wrong[i] = q.Scales[i/4*4+i%4/2]
+		}
+		got = writeTensors(t, append(write("k", q.Scales), write("v", wrong)...)...)
+		code, stdout, _ = cacheVerdict("verify", "cache", in, "--got", got)
+		require.Equal(t, 1, code)
+		require.Contains(t, strings.Join(strings.Fields(stdout), " "), "block 1 has the scale of block 0")
+	}
 }

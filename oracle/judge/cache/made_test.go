@@ -152,6 +152,9 @@ func groupOf(s *Side, t, h, c int) int {
 
 func scaleOf(rule string, amax, max float32) float32 {
 	s := amax / max
+	if rule == "down" {
+		return power(false)(s)
+	}
 	if rule == "pow2" {
 		p := float32(math.Exp2(math.Floor(math.Log2(float64(s)))))
 		for p < s {

@@ -99,6 +99,34 @@ func TestNVFP4(t *testing.T) {
 	}
 }
 
+// TestOuterGiven does not accuse outer scales that were calibrated, where nobody claims that they
+// are made from the input, and judges what is under them.
+func TestOuterGiven(t *testing.T) {
+	c := newNVFP4(5, 32, 2, 64, nil)
+	for _, s := range []*Side{c.k, c.v} {
+		given := 1.3 * *s.Outer
+		s.Outer = &given
+		for b := range s.Scales {
+			var amax float32
+			for _, x := range s.Input[b*16:][:16] {
+				amax = max(amax, float32(math.Abs(float64(x))))
+			}
+			s.Scales[b] = float32(madeE4M3.decode(madeE4M3.encode(float64(amax / (6 * given)))))
+			for i := b * 16; i < b*16+16; i++ {
+				s.Codes[i] = madeE2M1.encode(float64(s.Input[i] / (s.Scales[b] * given)))
+				s.Read[i] = bf16(float32(float32(madeE2M1.decode(s.Codes[i]))*s.Scales[b]) * given)
+				if s.Input[i] == 0 {
+					s.Codes[i], s.Read[i] = 0, 0
+				}
+			}
+		}
+	}
+	v := judge(t, c, Claim{})
+	require.Equal(t, "undecided", v.Outcome, "%s\n%s", v.Title(), v.Cause())
+	require.Contains(t, v.Cause(), "outer scale of K")
+	require.True(t, judge(t, c, Claim{OuterGiven: true}).Pass)
+}
+
 // TestUndecided does not accuse codes of the arithmetic that is as common as the claimed one, if
 // none was claimed.
 func TestUndecided(t *testing.T) {

@@ -194,6 +194,14 @@ var table = explain.NewTable[Kind]("cache", ErrSide, []entry{
 	{name: "saturates-early", text: "values saturate below the largest code", at: codes, list: listLimits, codes: saturatesEarly,
 		phrased: func(_ *explainer, f fault) string { return fmt.Sprintf("codes saturate at %v", f.Value) }},
 	{name: "subnormals-zero", text: "subnormal codes are zero", at: codes, codes: subnormalsZero},
+	{name: "zeros-positive", text: "what becomes zero has lost its sign", at: codes, opens: true, codes: func(x *explainer, _ fault, values []float32, by fp8.Scale, dst []byte) {
+		x.encode(dst, values, by)
+		for i, code := range dst {
+			if x.j.s.Format.IsZero(code) {
+				dst[i] = 0
+			}
+		}
+	}},
 	{name: "sign-lost", text: "signs are lost", at: codes, codes: func(x *explainer, _ fault, values []float32, by fp8.Scale, dst []byte) {
 		magnitudes := make([]float32, len(values))
 		for i, v := range values {

@@ -379,6 +379,7 @@ func (x *explainer) fallback() (*Finding, bool) {
 	switch x.at {
 	case outers:
 		f.Kind, f.Text = "scale-stale", fmt.Sprintf("the outer scale of %s is one that the input does not give: that of an earlier amax (stale), or given (static), which nobody claimed", x.j.name)
+		f.opens = true
 		return f, true
 	case scales:
 		if s.ScaleFormat != tensor.Float32Scales {
