@@ -110,6 +110,10 @@ func (s *Side) amaxOf(keep func(t, h, c int) bool) (amaxes []float32, odd []bool
 			for c := range n.tile {
 				lo, hi := s.tile(c)
 				g := s.group(t, h, c)
+				if amax, nan := fp8.Amax(row[lo:hi]); keep == nil && !nan && number.IsFinite(amax) {
+					amaxes[g] = max(amaxes[g], amax)
+					continue
+				}
 				for j, x := range row[lo:hi] {
 					if keep != nil && !keep(t, h, lo+j) {
 						continue

@@ -7,6 +7,7 @@ import (
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/internal/number"
 	"github.com/octavo-fp8/octavo/internal/parallel"
+	"github.com/octavo-fp8/octavo/internal/rounding"
 	"github.com/octavo-fp8/octavo/internal/sentinel"
 	"github.com/octavo-fp8/octavo/internal/verdict"
 )
@@ -113,9 +114,9 @@ func (x *job) measure(ctx context.Context, j *judged) error {
 		j.unclaimed = j.r.rule
 	}
 	j.compareWide()
-	j.reads = j.compareReads(x.claim.ScaleBFloat16, false)
+	j.reads = j.compareReads(x.workers, x.claim.ScaleBFloat16, false)
 	if j.s.Outer != nil && count(j.reads) > 0 {
-		if other := j.compareReads(x.claim.ScaleBFloat16, true); count(other) < count(j.reads) {
+		if other := j.compareReads(x.workers, x.claim.ScaleBFloat16, true); count(other) < count(j.reads) {
 			j.reads, j.factorFirst = other, true
 		}
 	}
@@ -261,44 +262,62 @@ func (s *Side) rounded(x float32) float32 {
 
 // compareReads returns which values that were read are not those of the codes and scales, or
 // of what was written without codes.
-func (j *judged) compareReads(scaleBFloat16, factorFirst bool) []bool {
+func (j *judged) compareReads(workers int, scaleBFloat16, factorFirst bool) []bool {
 	s := j.s
 	if s.Read == nil {
 		return nil
 	}
 	tokens := min(s.read(), s.written())
 	wrong := make([]bool, tokens*s.Heads*s.Dim)
-	outer := s.outerOf()
-	var values [256]float32
-	var all [256]byte
-	for i := range all {
-		all[i] = byte(i)
-	}
-	fp8.Decode(values[:], all[:], s.Format)
-	for t := range tokens {
-		for h := range s.Heads {
-			at := (t*s.Heads + h) * s.Dim
-			codes := s.codes(t, h)
-			for i := range s.Dim {
-				got := s.Read[at+i]
-				var want float32
-				switch {
-				case i < s.Cols:
-					scale := s.Scales[s.group(t, h, i/s.Grid.Cols)]
-					if scaleBFloat16 {
-						scale = bfloat16(scale)
-					}
-					want = s.value(values[codes[i]], scale, outer, factorFirst)
-				case s.Wide != nil && (t*s.Heads+h)*(s.Dim-s.Cols)+i-s.Cols < len(s.Wide):
-					want = s.rounded(s.Wide[(t*s.Heads+h)*(s.Dim-s.Cols)+i-s.Cols])
-				default:
-					want = s.rounded(bfloat16(s.Input[at+i]))
+	parallel.For(tokens, 8, workers, func(from, to int) {
+		want := make([]float32, s.Dim)
+		for t := from; t < to; t++ {
+			for h := range s.Heads {
+				at := (t*s.Heads + h) * s.Dim
+				s.readRow(want, t, h, scaleBFloat16, factorFirst)
+				for i, got := range s.Read[at : at+s.Dim] {
+					wrong[at+i] = !same(got, want[i])
 				}
-				wrong[at+i] = !same(got, want)
 			}
 		}
-	}
+	})
 	return wrong
+}
+
+// readRow writes what is to be read of a token's head.
+func (s *Side) readRow(want []float32, t, h int, scaleBFloat16, factorFirst bool) {
+	outer, codes := s.outerOf(), s.codes(t, h)
+	for c := range s.grid().tile {
+		lo, hi := s.tile(c)
+		scale := s.Scales[s.group(t, h, c)]
+		if scaleBFloat16 {
+			scale = bfloat16(scale)
+		}
+		if s.Outer == nil {
+			fp8.DecodeScaled(want[lo:hi], codes[lo:hi], s.Format, scale)
+			continue
+		}
+		fp8.Decode(want[lo:hi], codes[lo:hi], s.Format)
+		for i := lo; i < hi; i++ {
+			want[i] = s.value(want[i], scale, outer, factorFirst)
+		}
+	}
+	row, n := t*s.Heads+h, s.Dim-s.Cols
+	for i := s.Cols; i < s.Dim; i++ {
+		if at := row*n + i - s.Cols; at < len(s.Wide) {
+			want[i] = s.Wide[at]
+		} else {
+			want[i] = bfloat16(s.Input[row*s.Dim+i])
+		}
+	}
+	switch s.ReadAs {
+	case BFloat16:
+		rounding.NearestBF16(want, want)
+	case Float16:
+		for i, x := range want {
+			want[i] = number.FP16.Round(x)
+		}
+	}
 }
 
 // outcome is what a verdict says of counts and findings.
