@@ -34,6 +34,7 @@ type computation struct {
 	division
 
 	own        [3]operandSource // memory for q, k and v
+	ownScaled  scaledSource
 	ownRecords [2]cachedRecords
 }
 
@@ -48,6 +49,7 @@ type results struct {
 type products struct {
 	block            int  // of dim that share scales of Q and K
 	exactQK, exactPV bool // products are float32s
+	wideV            bool // elements of V have more than 8 bits of precision
 	outer            bool // scores are multiplied by outer scales
 }
 
@@ -77,6 +79,10 @@ func (a *computation) ofProblem(p *Problem) error {
 	}
 	a.own = [3]operandSource{newOperandSource(p.Q), newOperandSource(p.K), newOperandSource(p.V)}
 	a.q, a.k, a.v = &a.own[0], &a.own[1], &a.own[2]
+	if a.own[2].scattered() {
+		a.ownScaled.operandSource = a.own[2]
+		a.v = &a.ownScaled
+	}
 	if err := checkBlocks(p); err != nil {
 		return err
 	}
@@ -116,16 +122,8 @@ func (a *computation) begin(scale float32) error {
 	a.exactQK = codesQ && codesK
 	f, codesV := a.v.format()
 	a.exactPV = codesV && f.MinSubnormal() >= 0x1p-16 // P is a multiple of 2^-133
+	_, a.wideV = a.v.(*scaledSource)
 	a.tokenScales = a.v.byToken()
-	switch {
-	case !a.v.outer().None():
-		return fmt.Errorf("%w: V has outer scales: requantize it with scales of blocks only",
-			ErrScales)
-	case a.tokenScales && a.v.block() < s.ValueDim:
-		return fmt.Errorf("%w: scales of V vary from token to token and along a token's %d "+
-			"elements, one for %d: requantize V with one of the two",
-			ErrScales, s.ValueDim, a.v.block())
-	}
 	if a.tokenScales {
 		a.findLargest()
 	}

@@ -26,7 +26,10 @@
 //     largest of the head's keys that is not NaN; where both are 0 the quotient is 1.
 //  6. O_d becomes rn(rn(O_d·alpha)+sum), the sum that of P_j·v_jd, v the decoded codes, in
 //     the order of gemm's step 2: chunks of 32 keys from the tile's start, even and odd keys
-//     by themselves, as fused multiply-adds.
+//     by themselves, as fused multiply-adds. Where scales of V vary both from token to token
+//     and along a token's row, or there are outer ones (NVFP4, MXFP8), v is the value with
+//     its scales, rounded to float32 once as package tensor defines it, and neither P nor the
+//     output is scaled: there are no shares in step 5, and F_d is 1 in step 8.
 //  7. M becomes M'. After the last tile lse2 = rn(M+rn(log2(l)-offset)). Where
 //     there was no key the output is 0 and lse2 is -Inf, with a sink or without.
 //     l' = l, or with a sink l' = rn(l+exp2(rn(rn(rn(sink·L)-M)+offset))), L = float32(log2 e).

@@ -187,12 +187,8 @@ func TestMisuse(t *testing.T) {
 			p.Q.Codes.Scales = make([]float32, 12*11)
 			p.K.Codes.Block.Cols, p.K.Codes.Scales = 4, make([]float32, 260*8)
 		}, gemm.ErrBlocks, "Q and K"},
-		{func(p *attention.Problem, _ *attention.Options) {
-			p.V.Codes.Block.Cols = 16
-			p.V.Codes.Scales = make([]float32, 2*130*2)
-		}, attention.ErrScales, "vary from token to token"},
-		{func(p *attention.Problem, _ *attention.Options) { p.V.Codes.Outer.Scales = []float32{2} },
-			attention.ErrScales, "V has outer scales"},
+		{func(p *attention.Problem, _ *attention.Options) { p.V.Codes.Outer.Scales = []float32{negInf} },
+			tensor.ErrScale, "V: "},
 		{func(p *attention.Problem, _ *attention.Options) { p.V.Codes.Scales[7] = negInf },
 			tensor.ErrScale, "V: "},
 		{func(_ *attention.Problem, o *attention.Options) { o.P = 9 }, nil,

@@ -90,7 +90,20 @@ func newOrder(t *testing.T, p *attention.Problem, o attention.Options) *order {
 	}
 	r.v = elements(p.V)
 	r.vScale = func(head, token, d int) float32 { return 1 }
-	if c := p.V.Codes; c != nil && c.Len() > 0 {
+	if c := p.V.Codes; c != nil && (c.Block.Rows == 1 && c.Block.Cols > 0 || !c.Outer.None()) {
+		for i := range r.v { // values with their scales, rounded once
+			row, col := i/r.s.ValueDim, i%r.s.ValueDim
+			if r.v[i]-r.v[i] != 0 {
+				continue // NaN and infinities stay
+			}
+			x := new(big.Float).SetPrec(200).SetFloat64(float64(r.v[i]))
+			x.Mul(x, big.NewFloat(float64(c.Scale(row, col))))
+			if !c.Outer.None() {
+				x.Mul(x, big.NewFloat(float64(c.Outer.At(row))))
+			}
+			r.v[i], _ = x.Float32()
+		}
+	} else if c != nil && c.Len() > 0 {
 		r.vScale = func(head, token, d int) float32 { return c.Scale(head*r.tokens+token, d) }
 	}
 	return r
@@ -328,6 +341,7 @@ type shape struct {
 
 	q, k, v tensor.Block // of scales
 	format  fp8.Format
+	outer   bool // K and V have an outer scale
 	bf16    bool
 	mask    attention.Mask
 	sinks   bool
@@ -363,6 +377,11 @@ func (s shape) problem(seed uint64) *attention.Problem {
 	p.Q = s.random(rnd, s.heads, s.queries, s.dim, s.q)
 	p.K = s.random(rnd, s.kvHeads, s.keys, s.dim, s.k)
 	p.V = s.random(rnd, s.kvHeads, s.keys, s.valueDim, s.v)
+	if s.outer {
+		for _, o := range []attention.Operand{p.K, p.V} {
+			o.Codes.Outer.Scales = []float32{float32(0.5 + rnd.Float64())}
+		}
+	}
 	if s.sinks {
 		for range s.heads {
 			p.Sinks = append(p.Sinks, float32(rnd.NormFloat64()*2))
@@ -406,6 +425,14 @@ var shapes = map[string]shape{
 		valid: 129, v: tensor.Block{Rows: 1}},
 	"many rows": {heads: 16, kvHeads: 1, queries: 9, keys: 100, dim: 32, valueDim: 36,
 		mask: attention.Mask{Causal: true}},
+	"NVFP4": {heads: 4, kvHeads: 2, queries: 5, keys: 150, dim: 64, valueDim: 48, format: fp8.E2M1, outer: true,
+		q: tensor.Block{Rows: 1, Cols: 16}, k: tensor.Block{Rows: 1, Cols: 16}, v: tensor.Block{Rows: 1, Cols: 16}},
+	"MXFP8": {heads: 2, kvHeads: 2, queries: 7, keys: 131, dim: 64, valueDim: 72, sinks: true,
+		q: tensor.Block{Rows: 1, Cols: 32}, k: tensor.Block{Rows: 1, Cols: 32}, v: tensor.Block{Rows: 1, Cols: 32}},
+	"outer alone": {heads: 2, kvHeads: 1, queries: 3, keys: 70, dim: 32, valueDim: 20, outer: true,
+		v: tensor.Block{Rows: 70}, mask: attention.Mask{Causal: true}},
+	"valid keys, blocks": {heads: 2, kvHeads: 1, queries: 3, keys: 150, dim: 32, valueDim: 33,
+		valid: 129, v: tensor.Block{Rows: 1, Cols: 16}},
 	"no keys":    {heads: 2, kvHeads: 1, queries: 3, keys: 0, dim: 8, valueDim: 4},
 	"no queries": {heads: 2, kvHeads: 1, queries: 0, keys: 3, dim: 8, valueDim: 4},
 	"no values":  {heads: 2, kvHeads: 1, queries: 2, keys: 3, dim: 8, valueDim: 0},

@@ -56,7 +56,14 @@ func (s *scratch) weigh(a *computation, i int) {
 			if j%2 != 0 {
 				to = odd
 			}
-			addProducts(to, p[j], s.values[j*s.stride:][:width], a.exactPV)
+			values := s.values[j*s.stride:][:width]
+			if a.wideV {
+				for d, v := range values {
+					to[d] = canonical.FMA(p[j], v, to[d])
+				}
+				continue
+			}
+			addProducts(to, p[j], values, a.exactPV)
 		}
 		for d := range sums {
 			sums[d] += even[d] + odd[d]

@@ -214,6 +214,17 @@ func (r *Records) firstSpecial(i int) (element int, value float32) {
 	return -1, 0
 }
 
+// Codes writes the codes of token i to dst, and returns how many there are. It panics if dst is
+// shorter or the token is not there.
+func (r *Records) Codes(dst []byte, i int) int {
+	if i < 0 || i >= r.Len() {
+		panic(badRows)
+	}
+	l := r.Kind.layout()
+	inner, _ := r.token(l, i)
+	return copy(dst[:l.codes], inner)
+}
+
 // Scales writes the scales of token i to dst, one for each tile of its codes, and returns
 // how many there are: 4 in the records of 656 bytes, 7 in that of 584, 1 in the indexer's.
 // It panics if dst is shorter or the token is not there.

@@ -108,6 +108,32 @@ func (s *operandSource) format() (fp8.Format, bool) {
 	return s.Codes.Format, true
 }
 
+// scattered reports whether scales of V can be taken neither to P nor to the output: they vary
+// from token to token and along a token's elements, or there are scales above them.
+func (s *operandSource) scattered() bool {
+	return s.byToken() && s.block() < s.dim || !s.outer().None()
+}
+
+// scaledSource is V whose elements carry their scales.
+type scaledSource struct{ operandSource }
+
+func (s *scaledSource) decode(dst []float32, stride, head, lo, hi int) {
+	for i := lo; i < hi; i++ {
+		tensor.DequantizeRows(dst[(i-lo)*stride:][:s.dim], s.Codes, head*s.tokens+i)
+	}
+}
+
+func (s *scaledSource) block() int                 { return max(s.dim, 1) }
+func (s *scaledSource) byToken() bool              { return false }
+func (s *scaledSource) outer() tensor.Outer        { return tensor.Outer{} }
+func (s *scaledSource) format() (fp8.Format, bool) { return 0, false }
+
+func (s *scaledSource) scales(dst []float32, _, lo, hi int) {
+	for i := range hi - lo {
+		dst[i] = 1
+	}
+}
+
 func ceilDiv(a, b int) int { return (a + b - 1) / b }
 
 func roundUp(a, b int) int { return ceilDiv(a, b) * b }

@@ -42,7 +42,7 @@ func newVerifyCommand() *cobra.Command {
 		"what a statistical alarm does while C is within the bound; ignore runs no such tests",
 		named([]judge.Alarms{judge.Fail, judge.Warn, judge.Ignore})...)
 	v.verdictFlags.add(cmd, "a map of the errors")
-	cmd.AddCommand(newVerifyAttentionCommand(), newVerifyQuantizerCommand())
+	cmd.AddCommand(newVerifyAttentionCommand(), newVerifyCacheCommand(), newVerifyQuantizerCommand())
 	return cmd
 }
 

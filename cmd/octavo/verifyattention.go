@@ -101,6 +101,7 @@ func (v *verifyAttentionFlags) addReading(cmd *cobra.Command) {
 	}{{"q", &v.Q}, {"k", &v.K}, {"v", &v.V}} {
 		f.StringVar(&o.of.Values, o.name, o.name, "`NAME` of the tensor of "+strings.ToUpper(o.name))
 		addCodes(cmd, &o.of.Scales, &o.of.Format, o.name, "of its scales, or a number")
+		f.BoolVar(&o.of.Packed, o.name+"-packed", false, "each byte holds several codes, the first in the lowest bits")
 		wholeFlag(cmd, &o.of.Block, 0, math.MaxInt32, o.name+"-block",
 			"tokens that share a scale; 0 is what fits the shapes (default 0)")
 	}

@@ -1,12 +1,16 @@
 package generate
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/octavo-fp8/octavo/attention"
 	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/scaling"
+	"github.com/octavo-fp8/octavo/tensor"
 )
 
 // cache is the keys and values of a layer of a sequence: codes, or bfloat16.
@@ -19,6 +23,16 @@ type cache struct {
 	largest  []float32 // [heads, limit]: the largest value up to each token, in magnitude
 
 	keys, values []fp8.BFloat16 // [heads, limit, their dimension], in place of codes
+
+	blocks [2]*tensor.Tensor // of keys and values, likewise, with scales of blocks along rows
+	recipe scaling.Recipe    // of those
+	part   tensor.Tensor     // what is quantized, reused
+}
+
+// blockRecipes are those of caches with scales of blocks along rows.
+var blockRecipes = map[CacheFormat]scaling.Recipe{
+	CacheNVFP4: {Profile: scaling.NVFP4TorchAO, Format: fp8.E2M1, Block: tensor.Block{Rows: 1, Cols: 16}},
+	CacheMXFP8: {Profile: scaling.MXRCeil, Format: fp8.E4M3, Block: tensor.Block{Rows: 1, Cols: 32}},
 }
 
 // pageTokens is how many tokens a page of package attention's caches has.
@@ -31,6 +45,16 @@ func (g *Generator) newCache(layer, limit int) (c cache, err error) {
 	n := c.heads * limit
 	if o.Cache == CacheBF16 {
 		c.keys, c.values = make([]fp8.BFloat16, n*c.keyDim), make([]fp8.BFloat16, n*c.valueDim)
+		return c, nil
+	}
+	if r, ok := blockRecipes[o.Cache]; ok {
+		c.recipe = r
+		for i, dim := range []int{c.keyDim, c.valueDim} {
+			c.blocks[i] = newBlocks(r, c.heads, limit, dim)
+		}
+		if c.valueDim <= r.Block.Cols { // a scale for each token then, of which the largest counts
+			c.largest = make([]float32, n)
+		}
 		return c, nil
 	}
 	config := attention.CacheConfig{
@@ -52,6 +76,15 @@ func (g *Generator) newCache(layer, limit int) (c cache, err error) {
 	return c, nil
 }
 
+// newBlocks returns an operand of zeros.
+func newBlocks(r scaling.Recipe, heads, limit, dim int) *tensor.Tensor {
+	t := &tensor.Tensor{Format: r.Format, Shape: []int{heads, limit, dim}, Block: r.Block,
+		Codes: make([]byte, heads*limit*dim), ScaleFormat: r.Profile.ScaleFormat()}
+	rows, cols := t.Grid()
+	t.Scales = slices.Repeat([]float32{1}, rows*cols)
+	return t
+}
+
 // given returns a layer's part of the scales of all layers, or of all heads of them.
 func (g *Generator) given(scales []float32, layer int) attention.CacheScale {
 	n := len(scales) / g.config.Layers
@@ -66,6 +99,10 @@ func (g *Generator) given(scales []float32, layer int) attention.CacheScale {
 func (c *cache) tokenBytes() int {
 	both := c.keyDim + c.valueDim
 	switch {
+	case c.blocks[0] != nil: // a byte for each code, four for a scale
+		_, k := c.blocks[0].Grid()
+		_, v := c.blocks[1].Grid()
+		return c.heads * (both + 4*(k+v))
 	case c.codes == nil:
 		return 2 * c.heads * both
 	case c.perToken:
@@ -99,7 +136,7 @@ func (c *cache) check(what string, first int, x []float32, dim int) error {
 // largest scale of the values up to it: those that follow must not have a larger one.
 func (c *cache) together(first int, values []float32) int {
 	tokens := len(values) / (c.heads * c.valueDim)
-	if !c.perToken {
+	if c.largest == nil {
 		return tokens
 	}
 	for i := range tokens {
@@ -122,8 +159,28 @@ func (c *cache) put(first int, keys, values []float32) error {
 	if c.codes != nil {
 		return attention.Append(c.codes, keys, values)
 	}
+	if c.blocks[0] != nil {
+		return cmp.Or(c.putBlocks(c.blocks[0], first, keys), c.putBlocks(c.blocks[1], first, values))
+	}
 	c.putBF16(c.keys, first, keys, c.keyDim)
 	c.putBF16(c.values, first, values, c.valueDim)
+	return nil
+}
+
+// putBlocks quantizes heads of tokens.
+func (c *cache) putBlocks(to *tensor.Tensor, first int, x []float32) error {
+	dim, t := to.Shape[2], &c.part
+	t.Shape = append(t.Shape[:0], len(x)/dim, dim)
+	err := scaling.Quantize(context.Background(), t, x, scaling.Quantizer{Recipe: c.recipe, Options: tensor.Options{Workers: 1}})
+	if err != nil {
+		return fmt.Errorf("generate: %w", err)
+	}
+	_, n := to.Grid()
+	for row := range len(x) / dim {
+		at := row%c.heads*c.limit + first + row/c.heads
+		copy(to.Codes[at*dim:], t.Codes[row*dim:(row+1)*dim])
+		copy(to.Scales[at*n:], t.Scales[row*n:(row+1)*n])
+	}
 	return nil
 }
 
@@ -151,6 +208,9 @@ func (c *cache) attend(
 		Q: q, Keys: tokens, Mask: causal,
 		K: attention.Operand{BFloat16: c.keys, Shape: [3]int{c.heads, c.limit, c.keyDim}},
 		V: attention.Operand{BFloat16: c.values, Shape: [3]int{c.heads, c.limit, c.valueDim}},
+	}
+	if c.blocks[0] != nil {
+		p.K, p.V = attention.Operand{Codes: c.blocks[0]}, attention.Operand{Codes: c.blocks[1]}
 	}
 	return attention.Forward(ctx, out, &p, o)
 }

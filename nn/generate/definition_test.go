@@ -228,10 +228,44 @@ func cached(
 	switch {
 	case o.Cache == generate.CacheBF16:
 		return to
+	case o.Cache == generate.CacheNVFP4, o.Cache == generate.CacheMXFP8:
+		return blockwise(o.Cache == generate.CacheNVFP4, c.KVHeads, rows, d, x)
 	case static != nil:
 		codes.Block.Rows, codes.Scales = rows, static
 	}
 	return attention.Operand{Codes: codes}
+}
+
+// blockwise quantizes blocks along rows: of 16 in E2M1 under amax/6 in E4M3, 2^-6 at least, or of
+// 32 in E4M3 under the power of two above amax/448.
+func blockwise(narrow bool, heads, rows, d int, x []float32) attention.Operand {
+	t := &tensor.Tensor{Shape: []int{heads, rows, d}, Block: tensor.Block{Rows: 1, Cols: 32}, ScaleFormat: tensor.E8M0Scales}
+	if narrow {
+		t.Format, t.ScaleFormat, t.Block.Cols = fp8.E2M1, tensor.UE4M3Scales, 16
+	}
+	for h := range heads {
+		for i := range rows {
+			row := x[(i*heads+h)*d:][:d]
+			for lo := 0; lo < d; lo += t.Block.Cols {
+				block := row[lo:min(lo+t.Block.Cols, d)]
+				amax := float32(0)
+				for _, v := range block {
+					amax = max(amax, float32(math.Abs(float64(v))))
+				}
+				scale := max(fp8.E4M3.Float32(fp8.EncodeOne(amax/6, fp8.E4M3, fp8.Policy{})), 0x1p-6)
+				if !narrow {
+					for scale = 0x1p-127; scale < float32(amax*(float32(1)/448)); {
+						scale *= 2
+					}
+				}
+				t.Scales = append(t.Scales, scale)
+				for _, v := range block {
+					t.Codes = append(t.Codes, fp8.EncodeOne(v*(1/scale), t.Format, fp8.Policy{}))
+				}
+			}
+		}
+	}
+	return attention.Operand{Codes: t}
 }
 
 // first returns the first so many tokens of an operand.
@@ -246,14 +280,15 @@ func first(o attention.Operand, n int) (to attention.Operand) {
 	}
 	t := *o.Codes
 	t.Shape, t.Codes = []int{heads, n, d}, nil
-	perToken := len(t.Scales) == heads*tokens
+	each := len(t.Scales) / (heads * tokens)
+	perToken := each > 0 && o.Codes.Block.Rows == 1
 	if t.Block.Rows = n; perToken {
 		t.Block.Rows, t.Scales = 1, nil
 	}
 	for h := range heads {
 		t.Codes = append(t.Codes, o.Codes.Codes[h*tokens*d:][:n*d]...)
 		if perToken {
-			t.Scales = append(t.Scales, o.Codes.Scales[h*tokens:][:n]...)
+			t.Scales = append(t.Scales, o.Codes.Scales[h*tokens*each:][:n*each]...)
 		}
 	}
 	return attention.Operand{Codes: &t}

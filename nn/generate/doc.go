@@ -44,6 +44,7 @@
 //
 // A sequence has room for all its tokens from the start: in E4M3, in an [attention.Cache],
 // D+4 bytes for each key and value of D elements and head, D with scales that are given, rounded up to
-// whole panels and pages; in BF16 2D. A generator keeps what [Generator.WeightBytes] counts,
+// whole panels and pages; in BF16 2D. In NVFP4 and MXFP8 a code takes a byte and a scale four,
+// D+D/4 and D+D/8: these are for the numbers that such caches give, not for memory. A generator keeps what [Generator.WeightBytes] counts,
 // and the embedding. With Options.Read there is never more than one matrix in FP32 besides.
 package generate

@@ -139,12 +139,14 @@ func perToken(t *testing.T) map[string]generate.Options {
 		ValueScales: []float32{0.03, 0.004, 0.02, 0.01},
 	}
 	return map[string]generate.Options{
-		"FP32":             {},
-		"FP32, per head":   perHead,
-		"FP32, BF16 cache": {Cache: generate.CacheBF16},
-		"fp8":              {FP8: operandsOf(t, "fp8"), BatchInvariant: true},
-		"fp8, BF16 cache":  {FP8: operandsOf(t, "fp8"), Cache: generate.CacheBF16},
-		"fp8, static":      static,
+		"FP32":              {},
+		"FP32, per head":    perHead,
+		"FP32, BF16 cache":  {Cache: generate.CacheBF16},
+		"FP32, NVFP4 cache": {Cache: generate.CacheNVFP4},
+		"fp8, MXFP8 cache":  {FP8: operandsOf(t, "fp8"), Cache: generate.CacheMXFP8},
+		"fp8":               {FP8: operandsOf(t, "fp8"), BatchInvariant: true},
+		"fp8, BF16 cache":   {FP8: operandsOf(t, "fp8"), Cache: generate.CacheBF16},
+		"fp8, static":       static,
 		"fp8, FP8 head": {
 			FP8: operandsOf(t, "fp8"), Head: operandsOf(t, "fp8"), BatchInvariant: true,
 		},

@@ -21,15 +21,23 @@ const (
 	CacheE4M3 CacheFormat = iota
 	// CacheBF16 keeps bfloat16.
 	CacheBF16
+	// CacheNVFP4 keeps E2M1 codes under a UE4M3 scale for each 16 elements of a key or value, by
+	// [scaling.NVFP4TorchAO], without an outer scale.
+	CacheNVFP4
+	// CacheMXFP8 keeps E4M3 codes under a power of two for each 32 elements, by
+	// [scaling.MXRCeil].
+	CacheMXFP8
 )
 
 var cacheFormats = enum.Enum[CacheFormat]{
 	Type: "CacheFormat", What: "format of a cache", Err: ErrOptions, Prefix: "generate",
-	Names: []string{"e4m3", "bf16"},
+	Names: []string{"e4m3", "bf16", "nvfp4", "mxfp8"},
 }
 
 // CacheFormats returns all formats of a cache.
-func CacheFormats() []CacheFormat { return []CacheFormat{CacheE4M3, CacheBF16} }
+func CacheFormats() []CacheFormat {
+	return []CacheFormat{CacheE4M3, CacheBF16, CacheNVFP4, CacheMXFP8}
+}
 
 // String returns the name of f.
 func (f CacheFormat) String() string                   { return cacheFormats.String(f) }

@@ -130,7 +130,8 @@ type Limits struct {
 //     weight. Where offset + tau exceed the format, 1 - max/2^(offset+tau) of a weight may
 //     be lost to saturation.
 //   - The sum of P·V is off by the coefficient of its sums relative to Σ P·|v|, over a tile
-//     or, where it is chained, over all keys, and two roundings a tile.
+//     or, where it is chained, over all keys, and two roundings a tile. Values that carry
+//     scales of blocks along rows, or outer ones, are rounded twice before that.
 //   - l: γ of a tile and two roundings a tile; the reciprocal, products with it and with
 //     scales, the sink: eight roundings, relative to the output.
 //   - Splits: exponents of the merge are off by the roundings of log-sum-exps, in natural
@@ -160,6 +161,7 @@ func Bound(ctx context.Context, p *attention.Problem, c Numerics, o Options) (*L
 	l := &Limits{Out: make([]float64, len(rows)*s.ValueDim), LSE: make([]float64, len(rows))}
 	d := newDerivation(c, s)
 	heads := newHeads(p, c.Scores.modeled(), c.Values.modeled())
+	d.scale(&heads.v)
 	count := meter.New(ctx, o.Progress, "bound", int64(len(rows)))
 	err = byHead(rows, s, func(kv, from, to int) error {
 		head := heads.head(kv)
@@ -244,6 +246,14 @@ func newDerivation(c Numerics, s attention.Sizes) *derivation {
 		d.values = c.Values.relative(most) + gamma(2*tiles)
 	}
 	return d
+}
+
+// scale takes the errors of values that carry their scales: two roundings of float32, since
+// some multiply the scales first.
+func (d *derivation) scale(v *operand) {
+	if v.scattered() {
+		d.values += gamma(2)
+	}
 }
 
 // casts takes the errors of a cast to f.

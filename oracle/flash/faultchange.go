@@ -259,7 +259,8 @@ func squareScale(*change, *attention.Operand) func(row, col int, s float32) floa
 
 // dropScale takes scales for 1; P keeps what it has taken of those of V.
 func dropScale(c *change, o *attention.Operand) func(row, col int, s float32) float32 {
-	if o != &c.p.V {
+	v := newOperand(*o)
+	if o != &c.p.V || v.scattered() {
 		return func(int, int, float32) float32 { return 1 }
 	}
 	codes, keys := o.Codes, c.s.Keys
@@ -324,7 +325,7 @@ func permuteKeys(place func(at, size, whole int) int) func(Fault, *change) error
 
 // rebuilt returns an operand of the given heads and tokens. read says of which row of o, head
 // times tokens plus token, a token's codes are and its scales; codes of row -1 are 0. scale,
-// unless nil, changes scales; it takes outer ones away.
+// unless nil, changes scales, outer ones too.
 func rebuilt(o attention.Operand, heads, tokens int, read func(h, t int) (codes, scales int),
 	scale func(row, col int, s float32) float32) attention.Operand {
 	_, had, dim := o.Dims()
@@ -348,8 +349,11 @@ func rebuilt(o attention.Operand, heads, tokens int, read func(h, t int) (codes,
 	if byHead {
 		r.Block.Rows = tokens
 	}
-	if !t.Outer.None() && scale == nil {
+	if !t.Outer.None() {
 		r.Outer = tensor.Outer{Rows: 1, Divide: t.Outer.Divide}
+	}
+	if scale != nil {
+		r.ScaleFormat = tensor.Float32Scales
 	}
 	for i := range heads * tokens {
 		from, scales := read(i/tokens, i%tokens)
@@ -357,7 +361,11 @@ func rebuilt(o attention.Operand, heads, tokens int, read func(h, t int) (codes,
 			copy(r.Codes[i*dim:][:dim], t.Row(from))
 		}
 		if r.Outer.Rows == 1 {
-			r.Outer.Scales = append(r.Outer.Scales, t.Outer.At(scales))
+			outer := t.Outer.At(scales)
+			if scale != nil {
+				outer = scale(scales, 0, outer)
+			}
+			r.Outer.Scales = append(r.Outer.Scales, outer)
 		}
 		if byHead && i%tokens != 0 {
 			continue

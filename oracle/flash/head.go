@@ -1,10 +1,12 @@
 package flash
 
+import "github.com/octavo-fp8/octavo/tensor"
+
 // head is a head of K and V as the model reads them.
 type head struct {
 	keys   []float32 // [keys, D] decoded codes
 	first  int       // row of K's first token
-	values []float32 // [DV, keys] decoded codes
+	values []float32 // [DV, keys] decoded codes, or values with their scales
 	codes  []byte    // the codes of values, where an instruction takes codes
 	finite bool      // of values
 	ratios []float32 // rn(vs/vmax) of each key, where scales of V vary by token
@@ -22,7 +24,11 @@ func (m *model) head(kv int) *head {
 	row := make([]float32, dv)
 	for j := range n {
 		r := m.v.row(kv, j)
-		m.v.decode(row, r)
+		if m.scaledV {
+			tensor.DequantizeRows(row, m.v.Codes, r)
+		} else {
+			m.v.decode(row, r)
+		}
 		for d, v := range row {
 			h.values[d*n+j] = v
 			if !finite(float64(v)) {
@@ -45,6 +51,10 @@ func (h *head) scaleValues(m *model, kv int) {
 	h.factor = make([]float32, m.s.ValueDim)
 	switch {
 	case m.s.Keys == 0:
+	case m.scaledV:
+		for d := range h.factor {
+			h.factor[d] = 1
+		}
 	case m.byTokenV:
 		var most float32
 		for j := range m.s.Keys {

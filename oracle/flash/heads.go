@@ -43,6 +43,9 @@ func (h *heads) head(kv int) *keysValues {
 	r := &keysValues{k: newMatrix(h.k, kv, h.s.Keys, h.alignedScores),
 		v: newMatrix(h.v, kv, h.s.Keys, h.alignedValues), largest: 1}
 	r.whole = r.v.magnitude
+	if h.v.scattered() {
+		return r // values carry their scales
+	}
 	if h.v.byToken() {
 		r.lift(h.v.Codes, h.v.row(kv, 0), h.s.Keys)
 	} else if h.v.Codes != nil && h.s.Keys > 0 {

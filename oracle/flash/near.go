@@ -30,6 +30,7 @@ func (m *model) near(ctx context.Context, o Options, anyCast bool) (*vicinity, e
 		out: make([]float64, n*dv), lse: make([]float64, n)}
 	d := newDerivation(m.Numerics(), m.s)
 	heads := newHeads(m.p, m.Scores.Product.modeled(), m.Values.modeled())
+	d.scale(&heads.v)
 	count := meter.New(ctx, o.Progress, "predict", int64(n))
 	err = byHead(rows, m.s, func(kv, from, to int) error {
 		head, exact := m.head(kv), heads.head(kv)

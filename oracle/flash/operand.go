@@ -67,6 +67,9 @@ func (o *operand) byToken() bool {
 	return rows < all && rows%o.tokens != 0
 }
 
+// scattered reports whether scales of V can be taken neither to P nor to the output.
+func (o *operand) scattered() bool { return o.byToken() && o.extent() < o.dim || o.outer() }
+
 func (o *operand) outer() bool { return o.Codes != nil && !o.Codes.Outer.None() }
 
 // plain reports whether sums of n products of codes of both formats are exact in float64

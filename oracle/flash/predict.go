@@ -45,6 +45,11 @@ type Tile struct {
 // Predict returns what kernel k returns for p, bit for bit. Every NaN is 7FC00000. A row
 // without kept keys has output 0 and log-sum-exp -Inf, sink or not.
 //
+// Where scales of V vary from token to token and along its rows, or it has outer scales, as
+// caches in NVFP4 and MXFP8 do, a kernel multiplies P by values that carry their scales: code
+// times scale, times or divided by the outer one, rounded to float32 once, as package tensor
+// defines it. Neither P nor the output is scaled then.
+//
 // Errors are those of p.Check, of [Kernel.Check], an [ErrKernel] where the kernel does not
 // compute such operands, [ErrRows], and that of ctx when it ends. It takes some nanoseconds
 // for each product that is exact, and about ten where a tensor core adds.
@@ -110,6 +115,7 @@ type model struct {
 	fault    Fault // what is computed in another way; see faultmodel.go
 	tail     int   // keys that are not padding, where the fault pads them
 	byTokenV bool
+	scaledV  bool // values carry their scales
 }
 
 func newModel(p *attention.Problem, k Kernel) (*model, error) {
@@ -122,7 +128,8 @@ func newModel(p *attention.Problem, k Kernel) (*model, error) {
 	m := &model{Kernel: k, p: p, s: p.Sizes(), q: newOperand(p.Q), k: newOperand(p.K),
 		v: newOperand(p.V), cast: newCaster(k.P)}
 	m.sl = float32(float64(p.SoftmaxScale()) * math.Log2E)
-	m.byTokenV = m.v.byToken()
+	m.scaledV = m.v.scattered()
+	m.byTokenV = m.v.byToken() && !m.scaledV
 	if err := m.checkScales(); err != nil {
 		return nil, err
 	}
@@ -132,7 +139,7 @@ func newModel(p *attention.Problem, k Kernel) (*model, error) {
 	if q, k := m.q.Codes, m.k.Codes; q != nil && k != nil {
 		m.plainQK = plain(q.Format, k.Format, m.s.Dim)
 	}
-	if v := m.v.Codes; v != nil && (k.P == E4M3 || k.P == E5M2) {
+	if v := m.v.Codes; v != nil && !m.scaledV && (k.P == E4M3 || k.P == E5M2) {
 		m.plainPV = plain(m.cast.format, v.Format, m.tile(m.s.Keys))
 	}
 	return m, nil
@@ -143,7 +150,7 @@ func (m *model) checkScales() error {
 		return sentinel.Errorf(ErrKernel, "flash: %s: "+format, append([]any{m.title()}, args...)...)
 	}
 	inside := m.Scores.Scaling == InProduct
-	if !inside && (m.q.outer() || m.k.outer()) || m.v.outer() {
+	if !inside && (m.q.outer() || m.k.outer()) {
 		return bad("outer scales have no place in it")
 	}
 	qe, ke := m.q.extent(), m.k.extent()
@@ -158,8 +165,9 @@ func (m *model) checkScales() error {
 		return bad("scales of K vary by token, and it compares scores before they are scaled, " +
 			"which is right under one scale for a head only")
 	}
-	if m.byTokenV && m.v.extent() < m.s.ValueDim {
-		return bad("scales of V vary by token and along its rows")
+	if m.scaledV && m.Values.Order == Instruction {
+		return bad("its instruction multiplies codes of V, and the scales of these vary by token and " +
+			"along its rows, or there are outer ones: such values are multiplied in float32")
 	}
 	return nil
 }

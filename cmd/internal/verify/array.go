@@ -21,6 +21,7 @@ type Array struct {
 	Values string      // name of a tensor of codes or BF16
 	Scales string      // of codes: the name of a tensor, or a number; "": Values_scale_inv
 	Format *fp8.Format // of codes of type U8
+	Packed bool        // codes of type U8 lie side by side
 	Block  int         // tokens that share a scale; 0: what fits
 }
 
@@ -96,6 +97,7 @@ type array struct {
 
 	scales []float32
 	grid   grid
+	outer  tensor.Outer // one, or none
 }
 
 // read reads an operand whose flags begin with a name.
@@ -123,7 +125,7 @@ func (o *Array) read(s *operands.Source, tokensFirst bool, flag string, n int) (
 		a.bfloat16, err = safetensors.Elements[fp8.BFloat16](values.File, values.Name)
 		return a, err
 	}
-	t, err := (&operands.Operand{Format: o.Format}).ReadCodes(values)
+	t, err := (&operands.Operand{Format: o.Format, Packed: o.Packed}).ReadCodes(values)
 	if err == nil {
 		t.Scales = []float32{1}
 		err = t.CheckCodes()
@@ -136,8 +138,35 @@ func (o *Array) read(s *operands.Source, tokensFirst bool, flag string, n int) (
 	case err != nil:
 		return nil, err
 	}
+	if t.Shape[len(t.Shape)-1] != values.Shape[len(values.Shape)-1] {
+		if a.shape, ok = newShape(t.Shape, tokensFirst); !ok {
+			return nil, fmt.Errorf("tensor %q of shape %v is no %s", values.Name, t.Shape, strings.ToUpper(flag))
+		}
+	}
 	a.codes, a.format = t.Codes, t.Format
-	return a, o.readScales(a, s, n)
+	if err := o.readScales(a, s, n); err != nil {
+		return nil, err
+	}
+	return a, a.readOuter(s, values)
+}
+
+// readOuter reads the outer scale of codes, if there is one, whose name follows from theirs.
+func (a *array) readOuter(s *operands.Source, codes operands.Tensor) error {
+	for suffix, divides := range map[string]bool{operands.OuterSuffix: false, operands.OuterDivisorSuffix: true} {
+		t, err := s.Find(codes.Name + suffix)
+		if err != nil {
+			continue
+		}
+		if t.Len() != 1 || t.DType != safetensors.F32 || !a.outer.None() {
+			return fmt.Errorf("tensor %q is %s of shape %v: want one outer scale of %s, F32", t.Name, t.DType, t.Shape, strings.ToUpper(a.flag))
+		}
+		scales, err := t.File.Float32s(t.Name)
+		if err != nil {
+			return err
+		}
+		a.outer = tensor.Outer{Scales: scales, Divide: divides}
+	}
+	return nil
 }
 
 // readScales reads scales.
@@ -179,7 +208,7 @@ func (a *array) sequence(b int, places []place) attention.Operand {
 	if a.codes == nil {
 		return attention.Operand{BFloat16: gather(a.bfloat16, a.shape, places), Shape: dims}
 	}
-	t := &tensor.Tensor{Name: a.name, Format: a.format, Shape: dims[:], Codes: gather(a.codes, a.shape, places), Scales: a.scales}
+	t := &tensor.Tensor{Name: a.name, Format: a.format, Shape: dims[:], Codes: gather(a.codes, a.shape, places), Scales: a.scales, Outer: a.outer}
 	if len(a.scales) > 1 || len(places) == 0 {
 		t.Scales, t.Block = a.scalesOf(b, places)
 	}

@@ -382,5 +382,8 @@ func (j *job) describe(of func(p *attention.Problem) attention.Operand) string {
 	if cols < dim {
 		text += fmt.Sprintf(" and %d columns", cols)
 	}
+	if !o.Codes.Outer.None() {
+		text += ", an outer scale"
+	}
 	return fmt.Sprintf("%v, %s", o.Codes.Format, text)
 }

@@ -1,0 +1,482 @@
+package cache
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/binary"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/octavo-fp8/octavo/internal/textout"
+	"github.com/octavo-fp8/octavo/oracle/explain"
+)
+
+// isMoved reports whether a row is known to hold what is not its own.
+func (j *judged) isMoved(t, h int) bool { return j.moved[[2]int{t, h}] }
+
+// relation is a way in which places may have what belongs to others: places of a group have all
+// the same key.
+type relation struct {
+	kind  Kind
+	group func(u coord) int
+	key   func(u, s coord) (int, bool)
+	say   func(what string, keys map[int]int) string
+}
+
+// relations are those of a side's rows, or scales: what are "rows" or "scales".
+func relations(n coord, page int) (all []relation) {
+	zero := func(coord) int { return 0 }
+	all = []relation{
+		{"other-bytes", zero, func(u, s coord) (int, bool) { u.side = s.side; return 0, u == s && s.side == 1 },
+			func(what string, _ map[int]int) string { return what + " of the same place" }},
+		{"heads-exchanged", func(u coord) int { return u.head }, func(u, s coord) (int, bool) {
+			return s.head, u.token == s.token && u.tile == s.tile
+		}, func(what string, keys map[int]int) string { return exchanged("head", what, keys) }},
+		{"tokens-moved", zero, func(u, s coord) (int, bool) { return s.token - u.token, u.head == s.head && u.tile == s.tile },
+			func(what string, keys map[int]int) string {
+				if d := keys[0]; d < 0 {
+					return fmt.Sprintf("%s of the token %d before: shifted", what, -d)
+				}
+				return fmt.Sprintf("%s of the token %d after: shifted", what, keys[0])
+			}},
+		{"tokens-moved", zero, func(u, s coord) (int, bool) { return s.token, u.head == s.head && u.tile == s.tile },
+			func(what string, keys map[int]int) string { return fmt.Sprintf("%s of token %d", what, keys[0]) }},
+	}
+	for _, p := range []int{page, 256, 128, 64, 32, 16, 8} {
+		if p > 1 && p < n.token {
+			all = append(all, relation{"tokens-moved", func(u coord) int { return u.token / p }, func(u, s coord) (int, bool) {
+				return s.token / p, u.token%p == s.token%p && u.head == s.head && u.tile == s.tile
+			}, func(what string, keys map[int]int) string {
+				return exchanged("page", what, keys) + fmt.Sprintf(" (of %d tokens)", p)
+			}})
+		}
+	}
+	return append(all,
+		relation{"tokens-moved", func(u coord) int { return u.token }, func(u, s coord) (int, bool) { return s.token, u.head == s.head && u.tile == s.tile },
+			func(what string, keys map[int]int) string { return exchanged("token", what, keys) }},
+		relation{"scale-elsewhere", func(u coord) int { return u.tile }, func(u, s coord) (int, bool) { return s.tile, u.head == s.head && u.token == s.token },
+			func(what string, keys map[int]int) string { return exchanged("block", what, keys) }},
+		relation{"scale-elsewhere", zero, func(u, s coord) (int, bool) {
+			at := func(c coord) int { return (c.token*n.head+c.head)*n.tile + c.tile }
+			return 0, at(u) == (s.tile*n.head+s.head)*n.token+s.token || at(u) == (s.head*n.token+s.token)*n.tile+s.tile
+		}, func(what string, _ map[int]int) string {
+			return what + " of the place with its number in the transposed order"
+		}},
+		relation{"scale-elsewhere", func(u coord) int { return u.token%4*n.tile + u.tile }, func(u, s coord) (int, bool) {
+			return (s.token-u.token+4)*n.tile + s.tile, u.head == s.head && u.token/4 == s.token/4
+		}, func(what string, _ map[int]int) string {
+			return what + " of another of four tokens and blocks, always in the same way: they are swizzled, or read as if they were"
+		}},
+	)
+}
+
+// exchanged says which of something have what of which.
+func exchanged(one, what string, keys map[int]int) string {
+	var parts []string
+	for _, at := range slices.Sorted(maps.Keys(keys)) {
+		from := keys[at]
+		back, both := keys[from]
+		switch {
+		case at == from:
+		case both && back == at && at < from:
+			parts = append(parts, fmt.Sprintf("%ss %d and %d are exchanged", one, at, from))
+		case both && back == at:
+		default:
+			parts = append(parts, fmt.Sprintf("%s %d has %s of %s %d", one, at, what, one, from))
+		}
+		if len(parts) == 5 {
+			parts[4] = "and so on"
+			break
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// relate finds the first relation that all units have with their sources. Evidence is what the
+// relation leaves to say of each unit, of which bits are known.
+func relate(n coord, page int, units []coord, sources [][]coord, bits float64) (*relation, map[int]int, float64) {
+	places := math.Log2(float64(n.token * n.head * n.tile))
+	for _, r := range relations(n, page) {
+		all := map[int]map[int]bool{}
+		ok := true
+		for i := 0; ok && i < len(units); i++ {
+			keys := map[int]bool{}
+			for _, s := range sources[i] {
+				if k, is := r.key(units[i], s); is {
+					keys[k] = true
+				}
+			}
+			g := r.group(units[i])
+			if known, again := all[g]; again {
+				for k := range known {
+					if !keys[k] {
+						delete(known, k)
+					}
+				}
+				keys = known
+			}
+			all[g] = keys
+			ok = len(keys) > 0
+		}
+		if !ok || len(units) == 0 {
+			continue
+		}
+		keys := map[int]int{}
+		for g, set := range all {
+			keys[g] = slices.MinFunc(slices.Collect(maps.Keys(set)), func(a, b int) int {
+				return cmp.Or(cmp.Compare(max(a-g, g-a), max(b-g, g-b)), cmp.Compare(a, b))
+			})
+		}
+		return &r, keys, bits*float64(len(units)) - places*float64(len(all))
+	}
+	return nil, nil, 0
+}
+
+// expected is the scale that a group should have, or has where that is not known.
+func (j *judged) expected(g int) float32 {
+	if (j.r.rule == Static || j.r.open[g]) && g < len(j.s.Scales) {
+		return j.s.Scales[g]
+	}
+	return j.r.scales[g].Stored
+}
+
+// own writes the codes that a row should have, and if each row has scales of its own, these.
+func (j *judged) own(t, h int, to []byte) []byte {
+	s := j.s
+	e := j.r.encoder
+	dst := make([]byte, s.Cols)
+	for c := range s.grid().tile {
+		lo, hi := s.tile(c)
+		g := s.group(t, h, c)
+		j.encode(&e, dst[lo:hi], s.row(t, h)[lo:hi], g, j.expected(g), s.outerOf())
+		if s.perRow() {
+			to = binary.LittleEndian.AppendUint32(to, math.Float32bits(j.expected(g)))
+		}
+	}
+	return append(to, dst...)
+}
+
+// hasRow is what a row holds, in the same form.
+func (j *judged) hasRow(t, h int, to []byte) []byte {
+	s := j.s
+	for c := range s.grid().tile {
+		if s.perRow() {
+			to = binary.LittleEndian.AppendUint32(to, math.Float32bits(s.Scales[s.group(t, h, c)]))
+		}
+	}
+	return append(to, s.codes(t, h)...)
+}
+
+// telling reports whether a row's codes are such that another would hardly have them by chance.
+func telling(codes []byte) bool {
+	kinds := map[byte]bool{}
+	for _, c := range codes {
+		kinds[c] = true
+	}
+	return len(kinds) >= 4 && len(codes) >= 8
+}
+
+// wrongRows are rows with a wrong code or, where each has its own, a wrong scale.
+func (j *judged) wrongRows() (all []coord) {
+	s := j.s
+	for t := range s.written() {
+		for h := range s.Heads {
+			at := (t*s.Heads + h) * s.Cols
+			wrong := count(j.codes[at:at+s.Cols]) > 0
+			for c := range s.grid().tile {
+				wrong = wrong || s.perRow() && j.scales[s.group(t, h, c)]
+			}
+			if wrong {
+				all = append(all, coord{t, h, 0, 0})
+			}
+		}
+	}
+	return all
+}
+
+// findMoved finds the rows that hold what belongs to others, or nothing.
+func (j *judged) findMoved(page int) (found []Finding) {
+	wrong := j.wrongRows()
+	if len(wrong) == 0 {
+		return nil
+	}
+	s := j.s
+	j.moved = map[[2]int]bool{}
+	index := map[string][]coord{}
+	put := func(from *judged, side int) {
+		for t := range s.Tokens {
+			for h := range s.Heads {
+				key := string(from.own(t, h, nil))
+				index[key] = append(index[key], coord{t, h, 0, side})
+			}
+		}
+	}
+	put(j, 0)
+	if o := j.other; o != nil && o.r != nil && o.s.Tokens == s.Tokens && o.s.Heads == s.Heads && o.s.Cols == s.Cols && o.s.grid() == s.grid() {
+		put(o, 1)
+		mixed := *j // K's values under the scales of V
+		side := *s
+		side.Input, mixed.s = o.s.Input, &side
+		if side.Dim == o.s.Dim && !s.perRow() {
+			put(&mixed, 1)
+		}
+	}
+	var units, empty []coord
+	var sources [][]coord
+	for _, u := range wrong {
+		got := s.codes(u.token, u.head)
+		from := index[string(j.hasRow(u.token, u.head, nil))]
+		if len(from) == 0 && !s.perRow() {
+			from = j.underOwn(u, len(wrong))
+		}
+		switch {
+		case slices.Contains(from, u): // its scales alone are wrong
+		case !bytes.ContainsFunc(got, func(r rune) bool { return r != 0 }):
+			empty = append(empty, u)
+		case len(from) > 0 && telling(got):
+			units, sources = append(units, u), append(sources, from)
+		}
+	}
+	if len(empty) > 0 {
+		found = append(found, j.rowsFinding("not-written", "zeros: not written", empty))
+	}
+	if len(units) > 0 {
+		n := coord{s.Tokens, s.Heads, 1, 0}
+		own := true
+		for _, from := range sources {
+			own = own && slices.ContainsFunc(from, func(c coord) bool { return c.side == 0 })
+		}
+		what := "the rows"
+		for i := range sources {
+			sources[i] = slices.DeleteFunc(slices.Clone(sources[i]), func(c coord) bool { return own != (c.side == 0) })
+		}
+		kind, text := Kind("tokens-moved"), "the rows of other tokens, in no order that is known"
+		if !own && j.other != nil {
+			what = "the bytes of " + j.other.name
+			kind, text = "other-bytes", what+", of other tokens"
+		}
+		units, sources = both(units, sources)
+		if r, keys, _ := relate(n, page, units, sources, 64); r != nil {
+			kind, text = r.kind, r.say(what, keys)
+			if !own {
+				kind = "other-bytes"
+			}
+		}
+		found = append(found, j.rowsFinding(kind, text, units))
+	}
+	return found
+}
+
+// both leaves out units without sources.
+func both(units []coord, sources [][]coord) (u []coord, s [][]coord) {
+	for i := range units {
+		if len(sources[i]) > 0 {
+			u, s = append(u, units[i]), append(s, sources[i])
+		}
+	}
+	return u, s
+}
+
+// mostSought is how many rows are compared with all others one by one.
+const mostSought = 256
+
+// underOwn finds the rows whose values under the scales of row u are its codes.
+func (j *judged) underOwn(u coord, wrong int) (all []coord) {
+	s := j.s
+	if s.grid().token*s.grid().head < 2 || wrong > mostSought && (u.token*s.Heads+u.head)%(wrong/mostSought+1) != 0 {
+		return nil
+	}
+	got := s.codes(u.token, u.head)
+	e := j.r.encoder
+	dst := make([]byte, s.Cols)
+	for t := range s.Tokens {
+		for h := range s.Heads {
+			if t == u.token && h == u.head {
+				continue
+			}
+			row, same := s.row(t, h), true
+			for c := 0; same && c < s.grid().tile; c++ {
+				lo, hi := s.tile(c)
+				g := s.group(u.token, u.head, c)
+				for from := lo; same && from < hi; from += 16 {
+					to := min(from+16, hi)
+					j.encode(&e, dst[from:to], row[from:to], g, s.Scales[g], s.outerOf())
+					same = bytes.Equal(dst[from:to], got[from:to])
+				}
+			}
+			if same {
+				all = append(all, coord{t, h, 0, 0})
+			}
+		}
+	}
+	return all
+}
+
+// rowsFinding says that rows hold something, and takes them from what else is explained.
+func (j *judged) rowsFinding(kind Kind, text string, units []coord) Finding {
+	if j.rowKinds == nil {
+		j.rowKinds = map[Kind]bool{}
+	}
+	j.rowKinds[kind] = true
+	for _, u := range units {
+		j.moved[[2]int{u.token, u.head}] = true
+	}
+	return Finding{Side: j.name, Stage: "places", Kind: kind, Text: fmt.Sprintf("%s of %s hold %s", rowsOf(j.s, units), j.name, text), Seen: kind.Seen(), Sure: true}
+}
+
+// rowsOf names the tokens and heads of rows.
+func rowsOf(s *Side, units []coord) string {
+	var t, h []int
+	for _, u := range units {
+		t, h = append(t, u.token), append(h, u.head)
+	}
+	text := "tokens " + rangesOf(t)
+	if s.Heads > 1 {
+		text += ", heads " + rangesOf(h)
+	}
+	return text
+}
+
+func rangesOf(all []int) string {
+	all = slices.Clone(all)
+	slices.Sort(all)
+	return textout.Ranges(slices.Compact(all))
+}
+
+// findStale finds rows whose codes have nothing to do with the input.
+func (j *judged) findStale() (found []Finding) {
+	s := j.s
+	var units []coord
+	for _, u := range j.wrongRows() {
+		if s.Cols < 16 || j.isMoved(u.token, u.head) {
+			continue
+		}
+		var xx, yy, xy float64
+		for i, code := range s.codes(u.token, u.head) {
+			x := float64(s.row(u.token, u.head)[i])
+			y := float64(s.Format.Float32(code)) * float64(s.Scales[s.group(u.token, u.head, i/s.Grid.Cols)])
+			if d := x - x + y - y; d == 0 {
+				xx, yy, xy = xx+float64(x*x), yy+float64(y*y), xy+float64(x*y)
+			}
+		}
+		if xy < 0.6*math.Sqrt(xx*yy) || yy == 0 && xx > 0 {
+			units = append(units, u)
+		}
+	}
+	if len(units) == 0 {
+		return nil
+	}
+	if j.moved == nil {
+		j.moved = map[[2]int]bool{}
+	}
+	return []Finding{j.rowsFinding("stale-rows", "bytes that are of no token of the input: not written, of an earlier one (stale), or of another sequence", units)}
+}
+
+// readFrom finds the rows that are read in place of others.
+func (j *judged) readFrom(x *explainer, page int) *Finding {
+	s := j.s
+	rows := min(s.read(), s.written())
+	index := map[string][]coord{}
+	key := func(value func(i int) float32) string {
+		b := make([]byte, 0, 4*s.Cols)
+		for i := range s.Cols {
+			b = binary.LittleEndian.AppendUint32(b, math.Float32bits(value(i)))
+		}
+		return string(b)
+	}
+	put := func(o *judged, side int) {
+		for t := range min(rows, o.s.written()) {
+			for h := range s.Heads {
+				k := key(func(i int) float32 {
+					return o.s.value(o.s.Format.Float32(o.s.codes(t, h)[i]), o.s.Scales[o.s.group(t, h, i/o.s.Grid.Cols)], o.s.outerOf(), o.factorFirst)
+				})
+				index[k] = append(index[k], coord{t, h, 0, side})
+			}
+		}
+	}
+	put(j, 0)
+	if o := j.other; o != nil && o.r != nil && o.s.Heads == s.Heads && o.s.Cols == s.Cols {
+		put(o, 1)
+	}
+	var units []coord
+	var sources [][]coord
+	for t := range rows {
+		for h := range s.Heads {
+			at := (t*s.Heads + h) * s.Dim
+			if count(j.reads[at:at+s.Cols]) == 0 {
+				continue
+			}
+			from := index[key(func(i int) float32 { return s.Read[at+i] })]
+			if len(from) == 0 {
+				return nil
+			}
+			units, sources = append(units, coord{t, h, 0, 0}), append(sources, from)
+		}
+	}
+	r, keys, _ := relate(coord{s.Tokens, s.Heads, 1, 0}, page, units, sources, 64)
+	what, kind, text := "the rows", Kind("tokens-moved"), "the rows of other tokens"
+	if len(units) > 0 && sources[0][0].side == 1 {
+		what, kind, text = "what "+j.other.name+" holds", "other-bytes", "what "+j.other.name+" holds"
+	}
+	if r != nil {
+		kind, text = r.kind, r.say(what, keys)
+	}
+	return &Finding{Side: j.name, Stage: "read", Kind: kind, Text: fmt.Sprintf("%s of %s are read as %s", rowsOf(s, units), j.name, text), Seen: kind.Seen(), Sure: true}
+}
+
+// elsewhere finds whose scales those that are wrong are.
+func (x *explainer) elsewhere(page int) *Finding {
+	s := x.j.s
+	n := s.grid()
+	if n.token*n.head*n.tile < 2 || x.at == outers {
+		return nil
+	}
+	by := map[float32][]coord{}
+	for g := range min(len(s.Scales), n.token*n.head*n.tile) {
+		scale, _ := x.j.right(x.at, g)
+		by[scale] = append(by[scale], s.coordOf(g))
+	}
+	all := slices.Sorted(maps.Keys(by))
+	var units []coord
+	var sources [][]coord
+	most := 64
+	if x.at == scales {
+		most = len(x.wrong)
+	}
+	for _, i := range explain.Spread(len(x.wrong), most) {
+		u := x.wrong[i]
+		var from []coord
+		if x.at == scales {
+			from = by[s.Scales[x.number(u)]]
+		} else {
+			lo, hi := x.interval(u)
+			for _, scale := range all {
+				if float64(scale) >= lo*(1-1e-5) && float64(scale) <= hi*(1+1e-5) && x.fits(u, scale, s.outerOf()) {
+					from = append(from, by[scale]...)
+				}
+			}
+		}
+		if len(from) == 0 {
+			return nil
+		}
+		units, sources = append(units, x.group(u)), append(sources, from)
+	}
+	bits := 0.0
+	for _, u := range x.wrong[:1] {
+		bits = x.evidence(u)
+	}
+	r, keys, evidence := relate(n, max(page/s.Grid.Tokens, 0), units, sources, bits)
+	if r == nil || evidence < 20 && !x.j.rowKinds[r.kind] {
+		return nil
+	}
+	verb := map[stage]string{scales: "the scales of %s are wrong", codes: "codes of %s are made with scales of other places", reads: "%s is read with scales of other places"}[x.at]
+	f := &Finding{Side: x.j.name, Stage: x.at.String(), Kind: "scale-elsewhere", Sure: true,
+		Text: fmt.Sprintf(verb+": %s", x.j.name, r.say("the scale", keys))}
+	if r.kind == "scale-elsewhere" {
+		f.Seen = []string{"vllm-project/vllm#49011", "vllm-project/vllm#50336"}
+	}
+	return f
+}
