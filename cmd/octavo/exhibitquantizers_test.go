@@ -79,7 +79,7 @@ func (p *plainQuantizer) quantized() []safetensors.Tensor {
 	return append(result, filetest.F32("scales", []int{p.rows, blocks}, scales...))
 }
 
-func quantizer(shape plainQuantizer, change func(p *plainQuantizer)) func(r *rand.Rand) rebuiltFiles {
+func quantizerFiles(shape plainQuantizer, change func(p *plainQuantizer)) func(r *rand.Rand) rebuiltFiles {
 	return func(r *rand.Rand) (f rebuiltFiles) {
 		p := newPlainQuantizer(r, shape)
 		f.input = []safetensors.Tensor{filetest.F32("x", []int{p.rows, p.cols}, p.x...)}
@@ -119,16 +119,16 @@ var (
 var quantizerExhibits = []rebuilt{
 	{name: "aiter-3992", report: "ROCm/aiter#3992", fault: "a value halfway between two codes goes to the larger, not to the even one",
 		flags: claimMXFP4, expect: [][]string{{"ties", "halfway"}, {"away", "larger"}},
-		files: quantizer(plainQuantizer{rows: 40, cols: 320, width: 32, format: fp8.E2M1, powers: true, value: eighths},
+		files: quantizerFiles(plainQuantizer{rows: 40, cols: 320, width: 32, format: fp8.E2M1, powers: true, value: eighths},
 			func(p *plainQuantizer) { p.code = func(v float32) byte { return tiesAway(v, fp8.E2M1) } })},
 	{name: "mlx-4353", report: "ml-explore/mlx#4353", fault: "scales are rounded to the nearest power of two, and the largest values of half of the blocks saturate",
 		flags: claimMXFP4, expect: [][]string{{"scale"}, {"nearest"}},
-		files: quantizer(mxfp4, func(p *plainQuantizer) {
+		files: quantizerFiles(mxfp4, func(p *plainQuantizer) {
 			p.scale = func(amax float32) float32 { return float32(math.Exp2(math.Round(math.Log2(float64(amax) / 6)))) }
 		})},
 	{name: "xpu-520", report: "vllm-project/vllm-xpu-kernels#520", fault: "amax is that of the first half of a block",
 		flags: claimBlocks, expect: [][]string{{"amax"}, {"first"}, {"half", "64"}},
-		files: quantizer(byBlocks, func(p *plainQuantizer) {
+		files: quantizerFiles(byBlocks, func(p *plainQuantizer) {
 			p.amax = func(row, block int) (amax float32) {
 				for _, x := range p.block(row, block)[:64] {
 					amax = max(amax, float32(math.Abs(float64(x))))
@@ -138,12 +138,12 @@ var quantizerExhibits = []rebuilt{
 		})},
 	{name: "fnuz-max", fault: "scales are made for a largest value of 240, that of E4M3FNUZ",
 		flags: claimBlocks, expect: [][]string{{"240"}},
-		files: quantizer(byBlocks, func(p *plainQuantizer) {
+		files: quantizerFiles(byBlocks, func(p *plainQuantizer) {
 			p.scale = func(amax float32) float32 { return max(amax, 1e-4) / 240 }
 		})},
 	{name: "max-not-amax", fault: "the largest value is taken for amax, whatever the magnitude of negative ones",
 		flags: claimBlocks, expect: [][]string{{"amax"}, {"sign", "negative", "largest value"}},
-		files: quantizer(byBlocks, func(p *plainQuantizer) {
+		files: quantizerFiles(byBlocks, func(p *plainQuantizer) {
 			p.amax = func(row, block int) (amax float32) {
 				for _, x := range p.block(row, block) {
 					amax = max(amax, x)
