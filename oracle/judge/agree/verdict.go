@@ -1,0 +1,153 @@
+package agree
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/octavo-fp8/octavo/internal/jsonfloat"
+	"github.com/octavo-fp8/octavo/internal/textout"
+	"github.com/octavo-fp8/octavo/internal/verdict"
+)
+
+// Verdict is what was found of a layer. Its JSON is stable: keys are added, never changed.
+type Verdict struct {
+	Outcome string `json:"outcome"` // "pass", "fail" or "undecided"
+	Why     string `json:"why,omitempty"`
+
+	Claim  string `json:"claim"`
+	Input  string `json:"input"`  // what is claimed of the input
+	Weight string `json:"weight"` // what is claimed of the weight
+	Sums   string `json:"sums,omitempty"`
+	Tokens int    `json:"tokens"`
+	In     int    `json:"in"`
+	Out    int    `json:"out"`
+
+	// Looked is the number of elements that were compared with the claim, Outside that of
+	// those outside of their bounds, Largest the largest error over its bound, and Pairs the
+	// number of elements by which candidates competed.
+	Looked  int              `json:"looked"`
+	Outside int              `json:"outside"`
+	Largest jsonfloat.Number `json:"largest"`
+	Pairs   int              `json:"pairs"`
+
+	// WrongTokens and WrongColumns are how many of those have an element outside.
+	WrongTokens  int `json:"wrongTokens"`
+	WrongColumns int `json:"wrongColumns"`
+
+	// Explained are the candidates that explain all elements that were looked at: if several,
+	// this output cannot tell them apart. Alike are those that fit a right output as well.
+	Explained []Explanation `json:"explained,omitempty"`
+	Alike     []Explanation `json:"alike,omitempty"`
+
+	screened   screened
+	candidates int
+	found      []weighed
+	noise      float64
+}
+
+// Explanation is what an engine may have done in place of what it claims.
+type Explanation struct {
+	Kind   Kind   `json:"kind"`
+	Text   string `json:"text"`
+	Input  string `json:"input"`
+	Weight string `json:"weight"`
+	// Explained of so many elements of pairs that are outside are those of the candidate.
+	Explained int `json:"explained"`
+	Of        int `json:"of"`
+	// Same says that what was looked at is to the bit what is claimed.
+	Same bool `json:"same,omitempty"`
+
+	input, weight Treatment
+}
+
+// Treatments returns what becomes of the operands.
+func (e *Explanation) Treatments() (input, weight Treatment) { return e.input, e.weight }
+
+func (j *judge) explanation(w weighed) Explanation {
+	e := Explanation{
+		Kind: w.kind, Text: w.kind.text(), Input: w.input.text(string(j.InputOf)), Weight: w.weight.text(j.stored()),
+		Explained: w.tally.Explained, Of: w.tally.Explained + w.tally.Missed, Same: w.same,
+		input: w.input, weight: w.weight,
+	}
+	return e
+}
+
+func (v *Verdict) explain(found []weighed, near func(noise float64) bool, explanation func(weighed) Explanation) {
+	for _, w := range found {
+		if near(w.noise) {
+			v.Explained = append(v.Explained, explanation(w))
+		}
+	}
+}
+
+// Right reports whether the layer is what is claimed.
+func (v *Verdict) Right() bool { return v.Outcome == verdict.Pass }
+
+// Word is "right", "wrong" or "undecided".
+func (v *Verdict) Word() string {
+	switch v.Outcome {
+	case verdict.Pass:
+		return "right"
+	case verdict.Fail:
+		return "wrong"
+	}
+	return "undecided"
+}
+
+// mostNamed is how many explanations a sentence names.
+const mostNamed = 3
+
+// Causes says what explains an output that is not right, a sentence each, the most similar
+// in one; or that nothing does.
+func (v *Verdict) Causes() []string {
+	if v.Right() {
+		return nil
+	}
+	if len(v.Explained) == 0 {
+		if v.Outcome == verdict.Undecided {
+			return []string{v.Why}
+		}
+		return []string{fmt.Sprintf("nothing that is known explains it: %d candidates were tried", v.candidates)}
+	}
+	return grouped(v.Explained)
+}
+
+// Others says which candidates a right output fits as well.
+func (v *Verdict) Others() []string { return grouped(v.Alike) }
+
+// grouped returns a sentence for each kind of explanations, in their order.
+func grouped(all []Explanation) (texts []string) {
+	for i := 0; i < len(all); {
+		to := i + 1
+		for to < len(all) && all[to].Kind == all[i].Kind {
+			to++
+		}
+		texts = append(texts, groupText(all[i:to]))
+		i = to
+	}
+	return texts
+}
+
+func groupText(all []Explanation) string {
+	var each []string
+	for _, e := range all {
+		switch {
+		case e.Kind == "sums":
+			each = append(each, strings.TrimPrefix(e.Text, "sums are those of "))
+		default:
+			each = append(each, "input "+e.Input+"; weight "+e.Weight)
+		}
+	}
+	each = slices.Compact(each)
+	text := all[0].Text
+	if all[0].Kind == "sums" {
+		text = "sums are those of another unit"
+	}
+	more := ""
+	if n := len(each) - mostNamed; n > 0 {
+		more = " or " + textout.Count(n, "other")
+		each = each[:mostNamed]
+	}
+	return text + " (" + strings.Join(each, " or ") + more + ")"
+}
