@@ -47,6 +47,7 @@ func Check(ctx context.Context, l *Layer, c Claim, o Options) (*Verdict, error) 
 	v := &Verdict{
 		Claim: c.Recipe.Name, Input: claimed.input.text(string(l.InputOf)), Weight: claimed.weight.text(s.stored()),
 		Tokens: l.Tokens, In: l.Weight.Cols, Out: l.Weight.Rows,
+		input: claimed.input, weight: claimed.weight,
 	}
 	if c.Kernel.Model.Name != "" {
 		v.Sums = c.Kernel.Model.Name

@@ -95,7 +95,9 @@ func roundedUp(s float32) float32 {
 }
 
 // sums are products added in float32, in order, within blocks of K of 128, and rounded.
-type sums struct{ a, b func(i, k int) (value float64, scale float32) }
+type sums struct {
+	a, b func(i, k int) (value float64, scale float32)
+}
 
 func (s sums) product(m, n, k int, round func(float32) float32) []float32 {
 	out := make([]float32, m*n)

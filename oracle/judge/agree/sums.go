@@ -141,4 +141,3 @@ func kernelText(k oracle.Kernel) string {
 	}
 	return text + ", scales " + k.Scales.String()
 }
-

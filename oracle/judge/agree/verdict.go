@@ -40,10 +40,11 @@ type Verdict struct {
 	Explained []Explanation `json:"explained,omitempty"`
 	Alike     []Explanation `json:"alike,omitempty"`
 
-	screened   screened
-	candidates int
-	found      []weighed
-	noise      float64
+	input, weight Treatment
+	screened      screened
+	candidates    int
+	found         []weighed
+	noise         float64
 }
 
 // Explanation is what an engine may have done in place of what it claims.
@@ -63,6 +64,9 @@ type Explanation struct {
 
 // Treatments returns what becomes of the operands.
 func (e *Explanation) Treatments() (input, weight Treatment) { return e.input, e.weight }
+
+// Treatments returns what is claimed of the operands.
+func (v *Verdict) Treatments() (input, weight Treatment) { return v.input, v.weight }
 
 func (j *judge) explanation(w weighed) Explanation {
 	e := Explanation{
