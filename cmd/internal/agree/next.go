@@ -247,7 +247,11 @@ func (d *Judged) rounding() (r nn.Rounding, exact bool) {
 	if !runs(input) || !runs(weight) {
 		return r, false
 	}
-	return nn.Rounding{Input: narrowing(input), Weight: narrowing(weight)}, exact
+	r = nn.Rounding{Input: narrowing(input), Weight: narrowing(weight), BF16Results: d.Of == agree.BF16}
+	if r.Input == (nn.Narrowing{}) && d.InputOf == agree.BF16 {
+		r.Input.Format = nn.NarrowBF16
+	}
+	return r, exact
 }
 
 // runs reports whether package nn rounds an operand so.

@@ -237,9 +237,15 @@ func (r *Report) next() (lines []verdict.Line) {
 	if n.MeasuredKL != nil {
 		lines = append(lines, verdict.Linef("measured KL", "of B from A %s nats a token, by the recorded logits", n.MeasuredKL.text()))
 	}
-	if n.Whole != nil {
+	switch {
+	case n.Whole == nil:
+	case len(n.Layers) == 0:
+		lines = append(lines, verdict.Line{Name: "modelled", Value: "no layer does in B what it does not in A, but for the order of sums"})
+	default:
 		lines = append(lines, verdict.Linef("modelled", "with what explains all layers, log-probabilities differ by %s, and KL is %s nats a token; "+
-			"the KL of the layers apart comes to %.3g: that is another number where a layer has later ones round otherwise", n.Whole.Difference.text(), n.Whole.KL.text(), float64(n.Sum)))
+			"the KL of the layers apart comes to %.3g", n.Whole.Difference.text(), n.Whole.KL.text(), float64(n.Sum)))
+	}
+	if n.Whole != nil {
 		if len(n.Assumed) > 0 {
 			lines = append(lines, verdict.Linef("assumed", "run as they are claimed, since nothing explains them that is run: %s", listed(n.Assumed)))
 		}

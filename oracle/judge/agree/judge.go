@@ -46,7 +46,7 @@ func Check(ctx context.Context, l *Layer, c Claim, o Options) (*Verdict, error) 
 	j := &judge{source: s, claim: &c, claimed: claimed, ctx: ctx, workers: o.Workers}
 	v := &Verdict{
 		Claim: c.Recipe.Name, Input: claimed.input.text(string(l.InputOf)), Weight: claimed.weight.text(s.stored()),
-		Tokens: l.Tokens, In: l.Weight.Cols, Out: l.Weight.Rows,
+		InputOf: l.InputOf, Of: l.Of, Tokens: l.Tokens, In: l.Weight.Cols, Out: l.Weight.Rows,
 		input: claimed.input, weight: claimed.weight,
 	}
 	if c.Kernel.Model.Name != "" {
@@ -85,6 +85,7 @@ type judge struct {
 
 	tokens []int // of pairs
 	strips []int // where they begin
+	first  int   // where that begins which is looked at first
 	cols   []int // of pairs
 	want   []element
 	fits   []bool
@@ -92,8 +93,7 @@ type judge struct {
 
 	mu      sync.Mutex
 	inputs  map[Treatment]*operand
-	weights map[Treatment]*operand
-	failed  error
+	weights map[weightKey]*operand
 }
 
 func (j *judge) bias(col int) float64 {
@@ -119,6 +119,7 @@ func (j *judge) screen(v *Verdict) error {
 	n := j.Weight.Rows
 	strips := (n + j.height - 1) / j.height
 	bad := make([]float64, n) // of columns
+	worstOf := make([][wholeRows]float64, strips)
 	stats := make([]screened, strips)
 	errs := make([]error, strips)
 	parallel.For(strips, 1, j.workers, func(lo, hi int) {
@@ -126,7 +127,7 @@ func (j *judge) screen(v *Verdict) error {
 			if errs[p] = j.ctx.Err(); errs[p] != nil {
 				return
 			}
-			w, err := j.strip(j.ctx, p*j.height, j.claimed.weight)
+			w, err := j.strip(j.ctx, p*j.height, nil, j.claimed.weight)
 			if err != nil {
 				errs[p] = err
 				return
@@ -136,7 +137,9 @@ func (j *judge) screen(v *Verdict) error {
 				for c := range len(w.values) / w.cols {
 					col := p*j.height + c
 					e := r.element(some.row(i), w.row(c), some.magnitudes(i), w.magnitudes(c), j.bias(col), j.Bias != nil)
-					bad[col] = max(bad[col], stats[p].count(e, j.Output[token*n+col]))
+					size := stats[p].count(e, j.Output[token*n+col])
+					bad[col] = max(bad[col], size)
+					worstOf[p][i] = max(worstOf[p][i], size)
 				}
 			}
 		}
@@ -154,11 +157,11 @@ func (j *judge) screen(v *Verdict) error {
 	var weights []*operand
 	for _, col := range cols {
 		lo := col / j.height * j.height
-		w, err := j.strip(j.ctx, lo, j.claimed.weight)
+		w, err := j.strip(j.ctx, lo, []int{col - lo}, j.claimed.weight)
 		if err != nil {
 			return err
 		}
-		weights = append(weights, w.only([]int{col - lo}))
+		weights = append(weights, w)
 	}
 	parallel.For(j.Tokens, 8, j.workers, func(lo, hi int) {
 		for token := lo; token < hi; token++ {
@@ -190,21 +193,13 @@ func (j *judge) screen(v *Verdict) error {
 			bad[cols[i]] = max(bad[cols[i]], size)
 		}
 	}
-	j.badTokens, j.badCols = worst(rows), worst(bad)
-	return nil
-}
-
-// only returns some rows of an operand, which is no operand of codes then.
-func (o *operand) only(rows []int) *operand {
-	out := *o
-	out.values, out.raised = nil, nil
-	for _, i := range rows {
-		out.values = append(out.values, o.row(i)...)
-		if o.raised != nil {
-			out.raised = append(out.raised, o.magnitudes(i)...)
+	for _, of := range worstOf {
+		for i, token := range tokens {
+			rows[token] = max(rows[token], of[i])
 		}
 	}
-	return &out
+	j.badTokens, j.badCols = worst(rows), worst(bad)
+	return nil
 }
 
 // screened counts elements.
@@ -300,9 +295,16 @@ func (j *judge) pairs() error {
 			j.cols = append(j.cols, lo+c)
 		}
 	}
-	j.inputs, j.weights = map[Treatment]*operand{}, map[Treatment]*operand{}
+	j.first = j.strips[0]
+	if len(j.badCols) > 0 {
+		j.first = j.badCols[0] / j.height * j.height
+	}
+	if !slices.Contains(j.strips, j.first) {
+		j.first = j.strips[0]
+	}
+	j.inputs, j.weights = map[Treatment]*operand{}, map[weightKey]*operand{}
 	var err error
-	j.want, err = j.elements(j.claimed, true)
+	j.want, _, err = j.elements(j.claimed, true)
 	if err != nil {
 		return err
 	}
@@ -336,10 +338,18 @@ func noise(want []element, got func(i int) float32) float64 {
 	return math.Sqrt(sum / float64(n))
 }
 
-// operands returns those of a candidate, which are kept.
-func (j *judge) operands(c candidate) (x, w *operand, err error) {
+// weightKey is what is kept of the weight: all columns of pairs, or those of a strip.
+type weightKey struct {
+	Treatment
+	whole bool
+}
+
+// operands returns those of a candidate, which are kept: of all columns of pairs, or of those
+// of the strip that is looked at first.
+func (j *judge) operands(c candidate, whole bool) (x, w *operand, err error) {
+	key := weightKey{c.weight, whole}
 	j.mu.Lock()
-	x, w = j.inputs[c.input], j.weights[c.weight]
+	x, w = j.inputs[c.input], j.weights[key]
 	j.mu.Unlock()
 	if x == nil {
 		if x, err = j.input(j.ctx, j.tokens, c.input); err != nil {
@@ -347,11 +357,10 @@ func (j *judge) operands(c candidate) (x, w *operand, err error) {
 		}
 	}
 	if w == nil {
-		var parts operand
+		var all operand
 		for _, lo := range j.strips {
-			part, err := j.strip(j.ctx, lo, c.weight)
-			if err != nil {
-				return nil, nil, err
+			if !whole && lo != j.first {
+				continue
 			}
 			var rows []int
 			for _, col := range j.cols {
@@ -359,46 +368,68 @@ func (j *judge) operands(c candidate) (x, w *operand, err error) {
 					rows = append(rows, col-lo)
 				}
 			}
-			some := part.only(rows)
-			some.values, some.raised = append(parts.values, some.values...), append(parts.raised, some.raised...)
-			parts = *some
+			part, err := j.strip(j.ctx, lo, rows, c.weight)
+			if err != nil {
+				return nil, nil, err
+			}
+			if all.cols != 0 {
+				part.values, part.raised = append(all.values, part.values...), append(all.raised, part.raised...)
+				part.scale = max(part.scale, all.scale)
+			}
+			all = *part
 		}
-		w = &parts
+		w = &all
 	}
 	j.mu.Lock()
-	j.inputs[c.input], j.weights[c.weight] = x, w
+	j.inputs[c.input], j.weights[key] = x, w
 	j.mu.Unlock()
 	return x, w, nil
 }
 
-// part is how many of the pairs are looked at first.
-const part = 16
+// step is how far apart those of the pairs of the first strip are that are looked at first.
+const step = 4
 
-// elements returns what the pairs must be, all or every part-th.
-func (j *judge) elements(c candidate, whole bool) ([]element, error) {
-	if err := j.ctx.Err(); err != nil {
-		return nil, err
-	}
-	x, w, err := j.operands(c)
-	if err != nil {
-		return nil, err
-	}
-	step := part
+// chosen returns the pairs that are looked at: all, or some of one strip.
+func (j *judge) chosen(whole bool) (all []int) {
+	n := len(j.tokens) * len(j.cols)
 	if whole {
-		step = 1
+		return explain.Spread(n, n)
+	}
+	for i := range n {
+		if lo := j.cols[i%len(j.cols)] / j.height * j.height; lo == j.first && i%step == 0 {
+			all = append(all, i)
+		}
+	}
+	return all
+}
+
+// elements returns what pairs must be, and which those are.
+func (j *judge) elements(c candidate, whole bool) (all []element, at []int, err error) {
+	if err := j.ctx.Err(); err != nil {
+		return nil, nil, err
+	}
+	x, w, err := j.operands(c, whole)
+	if err != nil {
+		return nil, nil, err
+	}
+	before := 0 // columns of strips that are left out
+	if !whole {
+		for j.cols[before] < j.first {
+			before++
+		}
 	}
 	r := rulesOf(j.Of, j.claim.Kernel, x, w)
-	n := len(j.tokens) * len(j.cols)
-	all := make([]element, 0, n/step+1)
-	for i := 0; i < n; i += step {
+	at = j.chosen(whole)
+	all = make([]element, 0, len(at))
+	for _, i := range at {
 		t, k := i/len(j.cols), i%len(j.cols)
 		bias := j.bias(j.cols[k])
 		if c.noBias {
 			bias = 0
 		}
-		all = append(all, r.element(x.row(t), w.row(k), x.magnitudes(t), w.magnitudes(k), bias, j.Bias != nil && !c.noBias))
+		all = append(all, r.element(x.row(t), w.row(k-before), x.magnitudes(t), w.magnitudes(k-before), bias, j.Bias != nil && !c.noBias))
 	}
-	return all, nil
+	return all, at, nil
 }
 
 // weighed is a candidate and how it fits.
@@ -412,18 +443,14 @@ type weighed struct {
 // compete weighs all candidates.
 func (j *judge) compete(v *Verdict, all []candidate) error {
 	found, err := explain.Compete(all, j.workers, func(c candidate, whole bool) (weighed, bool, error) {
-		elements, err := j.elements(c, whole)
+		elements, at, err := j.elements(c, whole)
 		if err != nil {
 			return weighed{}, false, err
 		}
 		w := weighed{candidate: c, same: true}
-		step := part
-		if whole {
-			step = 1
-		}
-		got := func(i int) float32 { return j.got(i * step) }
+		got := func(i int) float32 { return j.got(at[i]) }
 		for i, e := range elements {
-			claimed := j.want[i*step]
+			claimed := j.want[at[i]]
 			w.same = w.same && (e.exact == claimed.exact || e.exact != e.exact && claimed.exact != claimed.exact)
 			fits, bounded, _ := e.fit(got(i))
 			outcome := explain.Refuted
@@ -434,7 +461,7 @@ func (j *judge) compete(v *Verdict, all []candidate) error {
 				outcome = explain.Open
 			}
 			_, _, off := claimed.fit(got(i))
-			w.tally.Count(!j.fits[i*step], outcome, explain.Evidence(off, e.bound, 16))
+			w.tally.Count(!j.fits[at[i]], outcome, explain.Evidence(off, e.bound, 16))
 		}
 		w.noise = noise(elements, got)
 		return w, w.tally.Missed == 0 && w.tally.Contradicted == 0, nil

@@ -9,6 +9,7 @@ import (
 
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/internal/number"
+	"github.com/octavo-fp8/octavo/oracle/explain"
 	"github.com/octavo-fp8/octavo/scaling"
 	"github.com/octavo-fp8/octavo/tensor"
 )
@@ -97,22 +98,31 @@ func ofValues(values []float32, cols int, to Type) *operand {
 	return o
 }
 
-// ofCodes returns an operand of codes. Raised is for bounds of tensor cores.
-func ofCodes(t *tensor.Tensor, raised bool) *operand {
-	rows, cols := t.Dims()
+// ofCodes returns an operand of some rows of codes, all if that is nil. Raised is for bounds of
+// tensor cores.
+func ofCodes(t *tensor.Tensor, some []int, raised bool) *operand {
+	all, cols := t.Dims()
 	_, grid := t.Grid()
+	rows := all
+	if some != nil {
+		rows = len(some)
+	}
 	o := &operand{cols: cols, values: make([]float64, rows*cols), codes: t, blocks: grid}
 	var least float64
 	if raised {
 		o.raised = make([]float64, rows*cols)
 		least = leastNormal(t.Format)
 	}
-	height, width := t.Block.Extents(rows, cols)
+	height, width := t.Block.Extents(all, cols)
 	decoded := make([]float32, cols)
 	for i := range rows {
-		fp8.Decode(decoded, t.Row(i), t.Format)
-		outer, divide := outerOf(t, i)
-		scales := t.ScaleRow(i / height)
+		at := i
+		if some != nil {
+			at = some[i]
+		}
+		fp8.Decode(decoded, t.Row(at), t.Format)
+		outer, divide := outerOf(t, at)
+		scales := t.ScaleRow(at / height)
 		for b, s := range scales {
 			scale := float64(s)
 			if divide {
@@ -122,8 +132,9 @@ func ofCodes(t *tensor.Tensor, raised bool) *operand {
 			}
 			o.scale = max(o.scale, scale, float64(s))
 			lo, hi := b*width, min((b+1)*width, cols)
-			for k := lo; k < hi; k++ {
-				o.values[i*cols+k] = float64(decoded[k]) * scale
+			values := o.values[i*cols+lo : i*cols+hi]
+			for k, v := range decoded[lo:hi] {
+				values[k] = float64(v) * scale
 			}
 			if raised {
 				for k := lo; k < hi; k++ {
@@ -183,6 +194,9 @@ func quantized(ctx context.Context, values []float32, rows, cols int, t Treatmen
 		return out, scaling.Quantize(ctx, out, values, q)
 	}
 	whole := r.Block == tensor.Block{}
+	if t.Scales == AsMade && !whole && !t.Static {
+		return out, scaling.Quantize(ctx, out, values, scaling.Quantizer{Recipe: r})
+	}
 	scaleOf := func(a float32, nan bool) fp8.Scale {
 		switch {
 		case t.Static:
@@ -321,7 +335,7 @@ func (s *source) input(ctx context.Context, tokens []int, t Treatment) (*operand
 		all.Codes, all.Scales = append(all.Codes, row.Codes...), append(all.Scales, row.Scales...)
 		all.Outer.Scales = append(all.Outer.Scales, row.Outer.Scales...)
 	}
-	o := ofCodes(all, s.raised)
+	o := ofCodes(all, nil, s.raised)
 	o.round(t.Rounded)
 	return o, nil
 }
@@ -338,8 +352,9 @@ func (o *operand) round(to Type) {
 	o.codes, o.raised, o.blocks, o.scale = nil, nil, 1, 1
 }
 
-// strip returns the weight's rows from lo on, of a strip, under a treatment.
-func (s *source) strip(ctx context.Context, lo int, t Treatment) (*operand, error) {
+// strip returns rows of the weight under a treatment: of the strip that begins at lo, those
+// that are named from there on, or all if that is nil.
+func (s *source) strip(ctx context.Context, lo int, some []int, t Treatment) (*operand, error) {
 	w := &s.Weight
 	hi := min(lo+s.height, w.Rows)
 	if w.Codes != nil && !t.Quantized {
@@ -350,24 +365,38 @@ func (s *source) strip(ctx context.Context, lo int, t Treatment) (*operand, erro
 		if t.Scales != AsMade {
 			part = s.rescaled(part, lo, t.Scales)
 		}
-		o := ofCodes(part, s.raised)
+		o := ofCodes(part, some, s.raised)
 		o.round(t.Rounded)
 		return o, nil
 	}
-	values := make([]float32, (hi-lo)*w.Cols)
-	if w.Codes != nil {
-		tensor.DequantizeRows(values, w.Codes, lo)
-	} else if err := w.Values(values, lo); err != nil {
-		return nil, err
+	rows := some
+	if some == nil || t.Quantized && t.Recipe.Block.Rows != 1 && t.Recipe.Block != (tensor.Block{}) {
+		rows = explain.Spread(hi-lo, hi-lo) // a block needs them all
+	} else {
+		some = nil // what is read is all that is asked for
+	}
+	values := make([]float32, len(rows)*w.Cols)
+	for from := 0; from < len(rows); {
+		to := from + 1
+		for to < len(rows) && rows[to] == rows[to-1]+1 {
+			to++
+		}
+		part := values[from*w.Cols : to*w.Cols]
+		if w.Codes != nil {
+			tensor.DequantizeRows(part, w.Codes, lo+rows[from])
+		} else if err := w.Values(part, lo+rows[from]); err != nil {
+			return nil, err
+		}
+		from = to
 	}
 	if !t.Quantized {
 		return ofValues(values, w.Cols, t.Rounded), nil
 	}
-	out, err := quantized(ctx, values, hi-lo, w.Cols, t, s.amax, 0)
+	out, err := quantized(ctx, values, len(rows), w.Cols, t, s.amax, 0)
 	if err != nil {
 		return nil, err
 	}
-	o := ofCodes(out, s.raised)
+	o := ofCodes(out, some, s.raised)
 	o.round(t.Rounded)
 	return o, nil
 }

@@ -22,7 +22,7 @@ func (j *judge) sums(v *Verdict) bool {
 	if err != nil {
 		return false
 	}
-	w, err := j.strip(j.ctx, 0, j.claimed.weight)
+	w, err := j.strip(j.ctx, 0, nil, j.claimed.weight)
 	if err != nil {
 		return false
 	}

@@ -19,9 +19,12 @@ type Verdict struct {
 	Input  string `json:"input"`  // what is claimed of the input
 	Weight string `json:"weight"` // what is claimed of the weight
 	Sums   string `json:"sums,omitempty"`
-	Tokens int    `json:"tokens"`
-	In     int    `json:"in"`
-	Out    int    `json:"out"`
+	// InputOf and Of are the types of the input and of the output.
+	InputOf Type `json:"inputType"`
+	Of      Type `json:"outputType"`
+	Tokens  int  `json:"tokens"`
+	In      int  `json:"in"`
+	Out     int  `json:"out"`
 
 	// Looked is the number of elements that were compared with the claim, Outside that of
 	// those outside of their bounds, Largest the largest error over its bound, and Pairs the
