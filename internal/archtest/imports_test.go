@@ -60,6 +60,7 @@ var beside = map[string][]string{
 	"oracle/identify":        {"oracle", "progress", "safetensors", "gemm and below"},
 	"oracle/judge":           {"oracle", "oracle/fault", "oracle/power", "attention and below"},
 	"oracle/judge/attention": {"oracle", "oracle/explain", "oracle/flash", "progress", "attention and below"},
+	"oracle/judge/agree":     {"oracle", "oracle/explain", "attention and below"},
 	"oracle/power":           {"oracle", "attention and below"},
 	"oracle/audit":           {"oracle", "oracle/fault", "oracle/judge", "oracle/power", "attention and below"},
 	"plan":                   {"checkpoint", "safetensors", "nn and below"},

@@ -3,6 +3,7 @@ package agree
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"path/filepath"
@@ -10,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/octavo-fp8/octavo/checkpoint"
+	"github.com/octavo-fp8/octavo/internal/sentinel"
 	"github.com/octavo-fp8/octavo/internal/textout"
 	"github.com/octavo-fp8/octavo/internal/verdict"
 	"github.com/octavo-fp8/octavo/nn/evaluate"
@@ -47,6 +49,8 @@ type Report struct {
 	First     string      `json:"first,omitempty"`
 	NotJudged []NotJudged `json:"notJudged"`
 	Next      *Next       `json:"nextToken,omitempty"`
+
+	refused int // layers of dumps that cannot be judged
 }
 
 // Side is an engine.
@@ -204,27 +208,33 @@ func (j *Job) modules(ctx context.Context, r *Report, sides [2]*side, all []line
 		}
 		m := Module{Name: l.name}
 		var seen [2][2]recorded
-		found := 0
 		for i, s := range sides {
 			p, ok := find(s.dump, l, byName)
 			if !ok {
 				continue
 			}
 			s.used[p.module] = true
-			found++
 			r.Sides[i].Modules++
 			judged, x, y, err := j.judge(ctx, s, l, p, byName, quantized, recipes)
+			if errors.Is(err, agree.ErrLayer) {
+				r.NotJudged = append(r.NotJudged, NotJudged{l.name, "in " + r.Sides[i].Dump + ": " + err.Error()})
+				r.Sides[i].Modules--
+				r.refused++
+				continue
+			}
 			if err != nil {
 				return fmt.Errorf("%s: %s: %w", textout.Name(j.Paths[i]), textout.Name(l.name), err)
 			}
 			m.Sides[i] = judged
 			seen[i] = [2]recorded{x, y}
 		}
-		if found == 0 {
-			r.NotJudged = append(r.NotJudged, NotJudged{l.name, "in no dump"})
+		if m.Sides == [2]*Judged{} {
+			if !named(r.NotJudged, l.name) {
+				r.NotJudged = append(r.NotJudged, NotJudged{l.name, "in no dump"})
+			}
 			continue
 		}
-		if found == 2 {
+		if m.Sides[0] != nil && m.Sides[1] != nil {
 			m.Input, m.Output = sameBits(seen[0][0], seen[1][0]), sameBits(seen[0][1], seen[1][1])
 			if r.First == "" && m.Input == "same" && m.Output == "differ" {
 				r.First = l.name
@@ -236,6 +246,10 @@ func (j *Job) modules(ctx context.Context, r *Report, sides [2]*side, all []line
 		j.Progress.Progress("agree", int64(len(all)), int64(len(all)))
 	}
 	return nil
+}
+
+func named(all []NotJudged, name string) bool {
+	return slices.ContainsFunc(all, func(n NotJudged) bool { return n.Name == name })
 }
 
 // sameBits compares what was recorded.
@@ -274,14 +288,14 @@ func (j *Job) judge(ctx context.Context, s *side, l linear, p part, byName map[s
 	if err != nil {
 		return nil, x, y, err
 	}
-	if p.first+w.Rows > y.cols {
-		return nil, x, y, fmt.Errorf("the output has %d columns: want %d from %d on", y.cols, w.Rows, p.first)
-	}
 	if !p.fused && y.cols != w.Rows || x.cols != w.Cols {
-		return nil, x, y, fmt.Errorf("input and output have %d and %d columns: the weight is of %dx%d", x.cols, y.cols, w.Rows, w.Cols)
+		return nil, x, y, sentinel.Errorf(agree.ErrLayer, "input and output have %d and %d columns: the weight is of %dx%d", x.cols, y.cols, w.Rows, w.Cols)
+	}
+	if p.first+w.Rows > y.cols {
+		return nil, x, y, sentinel.Errorf(agree.ErrLayer, "the output has %d columns: want %d from %d on", y.cols, w.Rows, p.first)
 	}
 	if x.rows != y.rows {
-		return nil, x, y, fmt.Errorf("input and output have %d and %d tokens", x.rows, y.rows)
+		return nil, x, y, sentinel.Errorf(agree.ErrLayer, "input and output have %d and %d tokens", x.rows, y.rows)
 	}
 	if p.fused {
 		cut := make([]float32, 0, y.rows*w.Rows)
@@ -376,7 +390,7 @@ func (d *Judged) note(names, patterns []string) {
 // decide sums up the modules.
 func (r *Report) decide() {
 	r.Outcome = verdict.Undecided
-	judged, open := 0, 0
+	judged, open := 0, r.refused
 	for _, m := range r.Modules {
 		for _, d := range m.Sides {
 			switch {

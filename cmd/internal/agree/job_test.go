@@ -3,6 +3,7 @@ package agree_test
 import (
 	"bytes"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -156,6 +157,21 @@ func TestNotJudged(t *testing.T) {
 	require.Contains(t, out, "attention, softmax, rotary positions")
 }
 
+// TestRefused has a layer that is cut in two, as tensor parallelism has it.
+func TestRefused(t *testing.T) {
+	model := converted(t)
+	e := &engine{t: t, weights: load(t, model), linear: honest}
+	x := make([]float32, 5*64)
+	e.apply("model.layers.0.self_attn.", "", x, "q_proj")
+	e.record("model.layers.0.mlp.up_proj.input", x, 64, "BF16")
+	e.record("model.layers.0.mlp.up_proj.output", make([]float32, 5*80), 80, "BF16")
+	a := e.save("a.safetensors")
+	r := run(t, model, a, a, nil)
+	require.Equal(t, "undecided", r.Outcome)
+	require.Equal(t, "undecided: of 4 layers none is wrong, and 2 could not be judged", r.Title())
+	require.Contains(t, strings.Join(strings.Fields(text(t, r)), " "), "input and output have 64 and 80 columns: the weight is of 160x64")
+}
+
 // TestArrays has a dump of arrays of NumPy.
 func TestArrays(t *testing.T) {
 	model := converted(t)
@@ -181,4 +197,29 @@ func TestArrays(t *testing.T) {
 	var page bytes.Buffer
 	require.NoError(t, r.WritePage(&page, "octavo agree", "here"))
 	require.Contains(t, page.String(), "model.layers.2.mlp.down_proj")
+}
+
+// TestLogits has recorded logits, and tokens that are not the same.
+func TestLogits(t *testing.T) {
+	model := converted(t)
+	save := func(name string, tokens int64, logits []float32) string {
+		e := &engine{t: t}
+		e.record("logits", logits, 2, "F32")
+		e.record("logprobs", []float32{-1}, 1, "F32")
+		e.tensors = append(e.tensors, safetensors.Tensor{
+			Info: safetensors.Info{Name: "tokens", DType: safetensors.I64, Shape: []int{1}}, Data: []byte{byte(tokens), 0, 0, 0, 0, 0, 0, 0},
+		})
+		return e.save(name)
+	}
+	l := func(p float64) float32 { return float32(math.Log(p)) }
+	a := save("a.safetensors", 1, []float32{l(0.25), l(0.75), 3 + l(0.5), 3 + l(0.5)})
+	b := save("b.safetensors", 1, []float32{l(0.5), l(0.5), l(0.5), l(0.5)})
+	r := run(t, model, a, b, nil)
+	require.InDelta(t, (0.25*math.Log(0.5)+0.75*math.Log(1.5))/2, float64(r.Next.MeasuredKL.Mean), 1e-6)
+	require.Zero(t, r.Next.Measured.Mean)
+	require.Contains(t, strings.Join(strings.Fields(text(t, r)), " "), "nats a token, by the recorded logits")
+	other := save("c.safetensors", 2, []float32{0, 0, 0, 0})
+	r = run(t, model, a, other, nil)
+	require.Nil(t, r.Next.Measured)
+	require.Nil(t, r.Next.MeasuredKL)
 }

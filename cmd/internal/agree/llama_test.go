@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"math"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -35,16 +36,26 @@ func e4m3(code byte) float64 {
 	return v
 }
 
+// magnitudes are the numbers of E4M3 that are not negative, in order.
+var magnitudes = func() (all [127]float64) {
+	for code := range all {
+		all[code] = e4m3(byte(code))
+	}
+	return all
+}()
+
 // nearest rounds to E4M3, to nearest even and to the largest.
 func nearest(x float64) float64 {
-	best := byte(0)
-	for code := byte(1); code < 127; code++ {
-		d, least := math.Abs(math.Abs(x)-e4m3(code)), math.Abs(math.Abs(x)-e4m3(best))
-		if d < least || d == least && code%2 == 0 {
-			best = code
+	a := math.Abs(x)
+	above, _ := slices.BinarySearch(magnitudes[:], a)
+	best := min(above, 126)
+	if best > 0 {
+		d, below := magnitudes[best]-a, a-magnitudes[best-1]
+		if below < d || below == d && best%2 == 1 {
+			best--
 		}
 	}
-	return math.Copysign(e4m3(best), x)
+	return math.Copysign(magnitudes[best], x)
 }
 
 // matrix is a weight: values, and their scales in blocks of 128x128 where they are codes.
@@ -380,7 +391,7 @@ func converted(t *testing.T) string {
 // dumped runs an engine on tokens and writes its dump.
 func dumped(t *testing.T, name, model string, fused bool, meta map[string]string, linear func(name string, x []float32, w *matrix) []float32) string {
 	e := &engine{t: t, weights: load(t, model), linear: linear, fused: fused}
-	ids := make([]int, 96)
+	ids := make([]int, 64)
 	for i := range ids {
 		ids[i] = (i*i*7 + 13*i + 5) % 320
 	}

@@ -102,8 +102,10 @@ func (j *Job) next(ctx context.Context, r *Report, sides [2]*side, c *checkpoint
 		d, s := figureOf(differences), figureOf(sizes)
 		n.Measured, n.MeasuredSize, n.Tokens = &d, &s, len(differences)
 	}
-	if err := n.logits(sides); err != nil {
-		return err
+	if tokens[0] == nil || tokens[1] == nil || slices.Equal(tokens[0], tokens[1]) {
+		if err := n.logits(sides); err != nil {
+			return err
+		}
 	}
 	text := tokens[0]
 	if text == nil {
@@ -156,7 +158,10 @@ func (n *Next) logits(sides [2]*side) error {
 		all = append(all, kl)
 	}
 	f := figureOf(all)
-	n.MeasuredKL, n.Tokens = &f, len(all)
+	n.MeasuredKL = &f
+	if n.Tokens == 0 {
+		n.Tokens = len(all)
+	}
 	return nil
 }
 

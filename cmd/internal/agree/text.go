@@ -26,7 +26,7 @@ func (r *Report) Title() string {
 	case judged == 0:
 		return "undecided: no dump has a linear layer of the model"
 	case r.Outcome == verdict.Undecided:
-		return fmt.Sprintf("undecided: of %s none is wrong, and %d could not be judged", textout.Count(judged, "layer"), open)
+		return fmt.Sprintf("undecided: of %s none is wrong, and %d could not be judged", textout.Count(judged+r.refused, "layer"), open+r.refused)
 	}
 	return fmt.Sprintf("right: what was looked at of %s is within the bounds of what is claimed", textout.Count(judged, "layer"))
 }
@@ -240,7 +240,7 @@ func (r *Report) next() (lines []verdict.Line) {
 	switch {
 	case n.Whole == nil:
 	case len(n.Layers) == 0:
-		lines = append(lines, verdict.Line{Name: "modelled", Value: "no layer does in B what it does not in A, but for the order of sums"})
+		lines = append(lines, verdict.Line{Name: "modelled", Value: "no layer that is run does in B what it does not in A, but for sums"})
 	default:
 		lines = append(lines, verdict.Linef("modelled", "with what explains all layers, log-probabilities differ by %s, and KL is %s nats a token; "+
 			"the KL of the layers apart comes to %.3g", n.Whole.Difference.text(), n.Whole.KL.text(), float64(n.Sum)))

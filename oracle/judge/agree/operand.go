@@ -18,7 +18,7 @@ import (
 type Scales uint8
 
 const (
-	AsMade     Scales = iota
+	asMade     Scales = iota
 	RoundedUp         // to powers of two, before values were encoded under them
 	ReadUp            // to powers of two, of codes that were made under others
 	Transposed        // the grid is read column by column
@@ -194,7 +194,7 @@ func quantized(ctx context.Context, values []float32, rows, cols int, t Treatmen
 		return out, scaling.Quantize(ctx, out, values, q)
 	}
 	whole := r.Block == tensor.Block{}
-	if t.Scales == AsMade && !whole && !t.Static {
+	if t.Scales == asMade && !whole && !t.Static {
 		return out, scaling.Quantize(ctx, out, values, scaling.Quantizer{Recipe: r})
 	}
 	scaleOf := func(a float32, nan bool) fp8.Scale {
@@ -307,7 +307,7 @@ func (s *source) makesWeight(t Treatment) bool {
 	case b == tensor.Block{}:
 		return true
 	}
-	return b.Rows > 0 && (s.height%b.Rows == 0 || b.Rows >= w.Rows && s.height == w.Rows)
+	return s.height == w.Rows || b.Rows > 0 && s.height%b.Rows == 0
 }
 
 // input returns tokens of the input under a treatment.
@@ -362,7 +362,7 @@ func (s *source) strip(ctx context.Context, lo int, some []int, t Treatment) (*o
 		if err != nil {
 			return nil, err
 		}
-		if t.Scales != AsMade {
+		if t.Scales != asMade {
 			part = s.rescaled(part, lo, t.Scales)
 		}
 		o := ofCodes(part, some, s.raised)

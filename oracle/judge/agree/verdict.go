@@ -1,6 +1,7 @@
 package agree
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -8,6 +9,7 @@ import (
 	"github.com/octavo-fp8/octavo/internal/jsonfloat"
 	"github.com/octavo-fp8/octavo/internal/textout"
 	"github.com/octavo-fp8/octavo/internal/verdict"
+	"github.com/octavo-fp8/octavo/scaling"
 )
 
 // Verdict is what was found of a layer. Its JSON is stable: keys are added, never changed.
@@ -103,7 +105,7 @@ func (v *Verdict) Word() string {
 }
 
 // mostNamed is how many explanations a sentence names.
-const mostNamed = 3
+const mostNamed = 4
 
 // Causes says what explains an output that is not right, a sentence each, the most similar
 // in one; or that nothing does.
@@ -137,24 +139,53 @@ func grouped(all []Explanation) (texts []string) {
 }
 
 func groupText(all []Explanation) string {
-	var each []string
-	for _, e := range all {
-		switch {
-		case e.Kind == "sums":
+	if all[0].Kind == "sums" {
+		var each []string
+		for _, e := range all {
 			each = append(each, strings.TrimPrefix(e.Text, "sums are those of "))
-		default:
-			each = append(each, "input "+e.Input+"; weight "+e.Weight)
+		}
+		return "sums are those of another unit (" + alternatives(each) + ")"
+	}
+	// Profiles that differ in nothing else that is said are listed together.
+	var texts []string
+	profiles := map[string][]string{}
+	for _, e := range all {
+		p := e.profile()
+		of := func(text string) string { return strings.Replace(text, " "+p, " "+anyProfile, 1) }
+		text := "input " + of(e.Input) + "; weight " + of(e.Weight)
+		if profiles[text] == nil {
+			texts = append(texts, text)
+		}
+		if !slices.Contains(profiles[text], p) {
+			profiles[text] = append(profiles[text], p)
 		}
 	}
-	each = slices.Compact(each)
-	text := all[0].Text
-	if all[0].Kind == "sums" {
-		text = "sums are those of another unit"
+	for i, text := range texts {
+		names := strings.Join(profiles[text], "/")
+		texts[i] = strings.ReplaceAll(text, " "+anyProfile, " "+names)
 	}
+	return all[0].Text + " (" + alternatives(texts) + ")"
+}
+
+// anyProfile stands for the name of a profile.
+const anyProfile = "\x00"
+
+// profile names that of the first operand that is quantized.
+func (e *Explanation) profile() string {
+	for _, t := range []Treatment{e.input, e.weight} {
+		if t.Quantized && !t.Static {
+			return string(cmp.Or(t.Recipe.Profile, scaling.TEBlockPow2))
+		}
+	}
+	return anyProfile
+}
+
+// alternatives joins the first of texts.
+func alternatives(all []string) string {
 	more := ""
-	if n := len(each) - mostNamed; n > 0 {
+	if n := len(all) - mostNamed; n > 0 {
 		more = " or " + textout.Count(n, "other")
-		each = each[:mostNamed]
+		all = all[:mostNamed]
 	}
-	return text + " (" + strings.Join(each, " or ") + more + ")"
+	return strings.Join(all, " or ") + more
 }
