@@ -217,7 +217,7 @@ func (j *Job) modules(ctx context.Context, r *Report, sides [2]*side, all []line
 			r.Sides[i].Modules++
 			judged, x, y, err := j.judge(ctx, s, l, p, byName, quantized, recipes)
 			if errors.Is(err, agree.ErrLayer) {
-				r.NotJudged = append(r.NotJudged, NotJudged{l.name, "in " + r.Sides[i].Dump + ": " + err.Error()})
+				r.NotJudged = append(r.NotJudged, NotJudged{l.name, "in " + r.Sides[i].Dump + ": " + strings.TrimPrefix(err.Error(), "agree: ")})
 				r.Sides[i].Modules--
 				r.refused++
 				continue
