@@ -14,6 +14,7 @@ import (
 	"github.com/octavo-fp8/octavo/internal/sentinel"
 	"github.com/octavo-fp8/octavo/internal/textout"
 	"github.com/octavo-fp8/octavo/internal/verdict"
+	"github.com/octavo-fp8/octavo/nn"
 	"github.com/octavo-fp8/octavo/nn/evaluate"
 	"github.com/octavo-fp8/octavo/oracle"
 	"github.com/octavo-fp8/octavo/oracle/judge/agree"
@@ -100,7 +101,11 @@ type side struct {
 // recipeOf returns a recipe by its name.
 func recipeOf(name string) (agree.Recipe, error) {
 	r, err := evaluate.ParseRecipe(name)
-	return agree.Recipe{Name: name, Input: r.Input.Recipe, Weight: r.Weight.Recipe}, err
+	recipe := agree.Recipe{Name: name, Input: r.Input.Recipe, Weight: r.Weight.Recipe}
+	if r.Input.Format == nn.NarrowBF16 {
+		recipe.Rounded = agree.BF16
+	}
+	return recipe, err
 }
 
 // candidates are the recipes that compete.

@@ -134,6 +134,43 @@ func TestUnusual(t *testing.T) {
 	require.ErrorContains(t, err, "blocks of several tokens")
 }
 
+// TestRounded has operands in float32 that an engine rounds to bfloat16, as it claims, and one
+// that does not.
+func TestRounded(t *testing.T) {
+	s := shape{12, 150, 200, agree.F32}
+	r := rand.New(rand.NewPCG(2, 4))
+	x, w := make([]float32, s.m*s.k), make([]float32, s.n*s.k)
+	narrowX, narrowW := make([]float32, len(x)), make([]float32, len(w))
+	for i := range x {
+		x[i] = float32(r.NormFloat64())
+		narrowX[i] = bf16(x[i])
+	}
+	for i := range w {
+		w[i] = float32(r.NormFloat64())
+		narrowW[i] = bf16(w[i])
+	}
+	weight := values(w, s.n, s.k)
+	weight.Of = agree.F32
+	l := &agree.Layer{Tokens: s.m, Input: x, Of: s.of, Weight: weight}
+	claim := agree.Claim{Recipe: agree.Recipe{Name: "bf16", Rounded: agree.BF16}}
+	for _, c := range []struct {
+		x, w []float32
+		want string
+	}{{narrowX, narrowW, "right"}, {x, w, "wrong"}} {
+		l.Output = sums{plain(c.x, s.k), plain(c.w, s.k)}.product(s.m, s.n, s.k, same)
+		v, err := agree.Check(t.Context(), l, claim, agree.Options{Recipes: recipes()})
+		require.NoError(t, err)
+		require.Equal(t, c.want, v.Word(), v.Causes())
+		other := map[string]string{"right": "wrong", "wrong": "right"}[c.want]
+		v, err = agree.Check(t.Context(), l, agree.Claim{Recipe: agree.Recipe{Name: "float32"}}, agree.Options{Recipes: recipes()})
+		require.NoError(t, err)
+		require.Equal(t, other, v.Word(), v.Causes())
+		if other == "wrong" {
+			require.Contains(t, v.Causes()[0], "an operand is rounded to another type")
+		}
+	}
+}
+
 // TestFarNearer has an engine that leaves its input in float32 where the claim has E4M3: the
 // bound of a long sum of positive products allows for both.
 func TestFarNearer(t *testing.T) {

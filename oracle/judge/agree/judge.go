@@ -1,6 +1,7 @@
 package agree
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"slices"
@@ -32,6 +33,9 @@ func Check(ctx context.Context, l *Layer, c Claim, o Options) (*Verdict, error) 
 	if err := l.check(&c); err != nil {
 		return nil, err
 	}
+	named := *l // its types have names
+	named.InputOf, named.Of, named.Weight.Of = cmp.Or(l.InputOf, F32), cmp.Or(l.Of, F32), cmp.Or(l.Weight.Of, F32)
+	l = &named
 	s, err := newSource(l, &c)
 	if err != nil {
 		return nil, err

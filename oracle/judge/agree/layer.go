@@ -15,10 +15,12 @@ import (
 // recomputed.
 var ErrLayer = errors.New("agree: layer cannot be judged")
 
-// Recipe is how the operands of a linear layer are made. A nil operand is not quantized.
+// Recipe is how the operands of a linear layer are made. A nil operand is not quantized, but
+// values of F32 are rounded to Rounded, unless that is F32 or none.
 type Recipe struct {
 	Name          string
 	Input, Weight *scaling.Recipe
+	Rounded       Type
 }
 
 // Layer is a linear layer as an engine ran it: Output = Input·Weightᵀ + Bias.

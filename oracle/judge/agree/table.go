@@ -211,8 +211,17 @@ func (s *source) claimed(c *Claim) candidate {
 	if c.Static {
 		all.input = s.staticInput()
 	}
-	if s.Weight.Codes != nil && c.Recipe.Weight == nil && s.InputOf != F32 {
-		all.weight.Rounded = s.InputOf // codes become values of the input's type
+	if c.Recipe.Input == nil && !c.Static && s.InputOf == F32 {
+		all.input.Rounded = c.Recipe.Rounded
+	}
+	if c.Recipe.Weight == nil && s.Weight.Codes == nil && s.Weight.Of == F32 {
+		all.weight.Rounded = c.Recipe.Rounded
+	}
+	if s.Weight.Codes != nil && c.Recipe.Weight == nil {
+		all.weight.Rounded = c.Recipe.Rounded // codes become values of the input's type
+		if s.InputOf != F32 {
+			all.weight.Rounded = s.InputOf
+		}
 	}
 	return all
 }
