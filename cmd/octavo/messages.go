@@ -10,7 +10,7 @@ import (
 
 // packages are those whose errors begin with their name, which says nothing to a user.
 var packages = []string{
-	"attention", "audit", "checkpoint", "collective", "evaluate", "fault", "flash", "fp8", "gemm", "generate", "hf", "judge", "lint", "nn", "operands", "optim", "oracle", "identify", "layers", "plan", "power", "progress", "safetensors", "scaling", "swiglu", "telemetry", "tensor", "train", "twin",
+	"agree", "attention", "audit", "checkpoint", "collective", "evaluate", "fault", "flash", "fp8", "gemm", "generate", "hf", "judge", "lint", "nn", "operands", "optim", "oracle", "identify", "layers", "plan", "power", "progress", "safetensors", "scaling", "swiglu", "telemetry", "tensor", "train", "twin",
 	"arrays", "demo", "inspect", "multiply", "npy", "quantize", "serve", "vectors",
 }
 

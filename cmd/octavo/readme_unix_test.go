@@ -33,6 +33,7 @@ var notPasted = []readmeLine{
 	{"go install github.com/octavo-fp8/octavo/beam/cmd/octavo-beam@latest", "it needs a release"},
 	{"octavo-beam", "it is of another module, which has tests of it"},
 	{"bench/peers/build", "it is run in a clone, by .ci/run"},
+	{"octavo agree --model", "it needs what two engines have recorded; cmd/internal/agree tests that"},
 	{"octavo bench --peers", "it needs what that builds, and has tests of its own"},
 }
 

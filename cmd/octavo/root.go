@@ -55,7 +55,7 @@ func newRoot() *cobra.Command {
 		commands []*cobra.Command
 	}{
 		{"Checkpoints", []*cobra.Command{
-			newConvertCommand(), newDiffCommand(), newEvaluateCommand(), newGenerateCommand(),
+			newAgreeCommand(), newConvertCommand(), newDiffCommand(), newEvaluateCommand(), newGenerateCommand(),
 			newInspectCommand(), newLintCommand(), newQuantizeCommand(),
 		}},
 		{"Kernels", []*cobra.Command{newAuditCommand(), newIdentifyCommand(), newVerifyCommand()}},

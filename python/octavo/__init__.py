@@ -28,6 +28,7 @@ from ._command import find as find_command
 from ._generate import cancelling, generate, operands
 from ._judge import Mismatch, Sample, Verdict, check, judge, multiply
 from ._process import CrashError, InputError
+from ._record import Recorder, record
 from ._tensor import FORMATS, Encoded, Tensor, decode, dequantize, encode, quantize
 
 __version__ = "0.1.0"
@@ -40,6 +41,7 @@ __all__ = [
     "FORMATS",
     "InputError",
     "Mismatch",
+    "Recorder",
     "Sample",
     "Tensor",
     "Verdict",
@@ -56,5 +58,6 @@ __all__ = [
     "multiply",
     "operands",
     "quantize",
+    "record",
     "unpack",
 ]

@@ -1,0 +1,426 @@
+// Package agree is the work of octavo agree: two engines that run one model, layer by layer.
+package agree
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/octavo-fp8/octavo/checkpoint"
+	"github.com/octavo-fp8/octavo/internal/sentinel"
+	"github.com/octavo-fp8/octavo/internal/textout"
+	"github.com/octavo-fp8/octavo/internal/verdict"
+	"github.com/octavo-fp8/octavo/nn"
+	"github.com/octavo-fp8/octavo/nn/evaluate"
+	"github.com/octavo-fp8/octavo/oracle"
+	"github.com/octavo-fp8/octavo/oracle/judge/agree"
+	"github.com/octavo-fp8/octavo/progress"
+)
+
+// Claims is what an engine is said to compute.
+type Claims struct {
+	Recipe  string // "": what the dump says, or else the checkpoint
+	Exclude []string
+	Kernel  oracle.Kernel
+}
+
+// Job is what is to be compared.
+type Job struct {
+	Model    string
+	Paths    [2]string
+	Claims   [2]Claims
+	Workers  int
+	Progress progress.Reporter
+	// Divergence unless NoDivergence says what layers do to the next token, for models that
+	// package hf loads.
+	NoDivergence bool
+}
+
+// Report is what was found.
+type Report struct {
+	Model   string   `json:"model"`
+	Outcome string   `json:"outcome"` // "pass", "fail" or "undecided"
+	Sides   [2]Side  `json:"sides"`
+	Modules []Module `json:"modules"`
+	// First is the first module in which the two have the same input and another output.
+	First     string      `json:"first,omitempty"`
+	NotJudged []NotJudged `json:"notJudged"`
+	Next      *Next       `json:"nextToken,omitempty"`
+
+	refused int // layers of dumps that cannot be judged
+}
+
+// Side is an engine.
+type Side struct {
+	Dump    string   `json:"dump"`
+	Engine  string   `json:"engine,omitempty"`
+	Recipe  string   `json:"recipe"`
+	Exclude []string `json:"exclude,omitempty"`
+	Modules int      `json:"modules"`
+}
+
+// Module is a linear layer.
+type Module struct {
+	Name string `json:"name"`
+	// Input and Output compare what was recorded, bit for bit: "same", "differ", or "" where
+	// one side alone has it.
+	Input  string     `json:"input"`
+	Output string     `json:"output"`
+	Sides  [2]*Judged `json:"sides"`
+}
+
+// Judged is a module as an engine ran it.
+type Judged struct {
+	*agree.Verdict
+	Fused    string `json:"fused,omitempty"` // the module of the dump that it is a part of
+	Excluded string `json:"excluded,omitempty"`
+	Note     string `json:"note,omitempty"`
+
+	claim agree.Claim
+}
+
+// NotJudged is what nothing is said of, and why.
+type NotJudged struct {
+	Name string `json:"name"`
+	Why  string `json:"why"`
+}
+
+// side is an engine under way.
+type side struct {
+	*dump
+	claims  Claims
+	recipe  *agree.Recipe // nil: what the checkpoint says
+	exclude []string
+	used    map[string]bool
+}
+
+// recipeOf returns a recipe by its name.
+func recipeOf(name string) (agree.Recipe, error) {
+	r, err := evaluate.ParseRecipe(name)
+	recipe := agree.Recipe{Name: name, Input: r.Input.Recipe, Weight: r.Weight.Recipe}
+	if r.Input.Format == nn.NarrowBF16 {
+		recipe.Rounded = agree.BF16
+	}
+	return recipe, err
+}
+
+// candidates are the recipes that compete.
+func candidates() (all []agree.Recipe, err error) {
+	for _, name := range append(evaluate.Names(), "mx-rceil:e5m2", "mx-rceil:e2m3", "mx-rceil:e3m2", "mx-rceil:e2m1", "mx-floor:e2m1") {
+		r, err := recipeOf(name)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, r)
+	}
+	return all, nil
+}
+
+func openSide(path string, c Claims) (*side, error) {
+	d, err := openDump(path)
+	if err != nil {
+		return nil, err
+	}
+	s := &side{dump: d, claims: c, used: map[string]bool{}}
+	name := c.Recipe
+	if name == "" {
+		name = d.meta[recipeKey]
+	}
+	if name != "" {
+		r, err := recipeOf(name)
+		if err != nil {
+			d.close()
+			if c.Recipe == "" {
+				err = fmt.Errorf("%s: metadata: %w", textout.Name(path), err)
+			}
+			return nil, err
+		}
+		s.recipe = &r
+	}
+	s.exclude = slices.Clone(c.Exclude)
+	for _, p := range strings.Split(d.meta[excludeKey], ",") {
+		if p = strings.TrimSpace(p); p != "" {
+			s.exclude = append(s.exclude, p)
+		}
+	}
+	return s, nil
+}
+
+// Run compares.
+func (j *Job) Run(ctx context.Context) (*Report, error) {
+	c, err := checkpoint.Open(j.Model)
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	recipes, err := candidates()
+	if err != nil {
+		return nil, err
+	}
+	r := &Report{Model: textout.Name(filepath.Base(j.Model)), NotJudged: []NotJudged{}, Modules: []Module{}}
+	var sides [2]*side
+	for i := range sides {
+		s, err := openSide(j.Paths[i], j.Claims[i])
+		if err != nil {
+			return nil, err
+		}
+		defer s.close()
+		sides[i] = s
+		r.Sides[i] = Side{Dump: textout.Name(j.Paths[i]), Engine: s.meta[engineKey], Exclude: s.exclude, Recipe: "as the checkpoint says"}
+		if s.recipe != nil {
+			r.Sides[i].Recipe = s.recipe.Name
+		}
+	}
+	all, others := linears(c)
+	if err := j.modules(ctx, r, sides, all, recipes); err != nil {
+		return nil, err
+	}
+	r.NotJudged = append(r.NotJudged, others...)
+	for i, s := range sides {
+		whole, half := s.modules()
+		for _, name := range whole {
+			if !s.used[name] {
+				r.NotJudged = append(r.NotJudged, NotJudged{name, "in " + r.Sides[i].Dump + ", and the model has no linear layer of that name"})
+			}
+		}
+		for _, name := range half {
+			r.NotJudged = append(r.NotJudged, NotJudged{name, "in " + r.Sides[i].Dump + " without its input or its output"})
+		}
+	}
+	r.NotJudged = append(r.NotJudged, NotJudged{"attention, softmax, rotary positions, activation functions, the router's choice, sampling", "not linear layers"})
+	r.decide()
+	if err := j.next(ctx, r, sides, c); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// modules judges all modules that a dump has.
+func (j *Job) modules(ctx context.Context, r *Report, sides [2]*side, all []linear, recipes []agree.Recipe) error {
+	byName := map[string]linear{}
+	quantized := false
+	for _, l := range all {
+		byName[l.name] = l
+		quantized = quantized || l.weight.Scheme != nil
+	}
+	for n, l := range all {
+		if j.Progress != nil {
+			j.Progress.Progress("agree", int64(n), int64(len(all)))
+		}
+		m := Module{Name: l.name}
+		var seen [2][2]recorded
+		for i, s := range sides {
+			p, ok := find(s.dump, l, byName)
+			if !ok {
+				continue
+			}
+			s.used[p.module] = true
+			r.Sides[i].Modules++
+			judged, x, y, err := j.judge(ctx, s, l, p, byName, quantized, recipes)
+			if errors.Is(err, agree.ErrLayer) {
+				r.NotJudged = append(r.NotJudged, NotJudged{l.name, "in " + r.Sides[i].Dump + ": " + strings.TrimPrefix(err.Error(), "agree: ")})
+				r.Sides[i].Modules--
+				r.refused++
+				continue
+			}
+			if err != nil {
+				return fmt.Errorf("%s: %s: %w", textout.Name(j.Paths[i]), textout.Name(l.name), err)
+			}
+			m.Sides[i] = judged
+			seen[i] = [2]recorded{x, y}
+		}
+		if m.Sides == [2]*Judged{} {
+			if !named(r.NotJudged, l.name) {
+				r.NotJudged = append(r.NotJudged, NotJudged{l.name, "in no dump"})
+			}
+			continue
+		}
+		if m.Sides[0] != nil && m.Sides[1] != nil {
+			m.Input, m.Output = sameBits(seen[0][0], seen[1][0]), sameBits(seen[0][1], seen[1][1])
+			if r.First == "" && m.Input == "same" && m.Output == "differ" {
+				r.First = l.name
+			}
+		}
+		r.Modules = append(r.Modules, m)
+	}
+	if j.Progress != nil {
+		j.Progress.Progress("agree", int64(len(all)), int64(len(all)))
+	}
+	return nil
+}
+
+func named(all []NotJudged, name string) bool {
+	return slices.ContainsFunc(all, func(n NotJudged) bool { return n.Name == name })
+}
+
+// sameBits compares what was recorded.
+func sameBits(a, b recorded) string {
+	if a.rows != b.rows || a.cols != b.cols || a.of != b.of {
+		return "differ"
+	}
+	for i, x := range a.values {
+		if math.Float32bits(x) != math.Float32bits(b.values[i]) {
+			return "differ"
+		}
+	}
+	return "same"
+}
+
+// judge judges a module of a side.
+func (j *Job) judge(ctx context.Context, s *side, l linear, p part, byName map[string]linear, quantized bool, recipes []agree.Recipe) (*Judged, recorded, recorded, error) {
+	x, err := s.read(p.module + inputEnd)
+	if err != nil {
+		return nil, x, x, err
+	}
+	y, err := s.read(p.module + outputEnd)
+	if err != nil {
+		return nil, x, y, err
+	}
+	others := []linear{l}
+	if p.fused {
+		others = nil
+		for _, name := range fusedParts[p.module[strings.LastIndexByte(p.module, '.')+1:]] {
+			if o, ok := byName[p.module[:strings.LastIndexByte(p.module, '.')+1]+name]; ok {
+				others = append(others, o)
+			}
+		}
+	}
+	w, err := weights(l, others)
+	if err != nil {
+		return nil, x, y, err
+	}
+	if !p.fused && y.cols != w.Rows || x.cols != w.Cols {
+		return nil, x, y, sentinel.Errorf(agree.ErrLayer, "input and output have %d and %d columns: the weight is of %dx%d", x.cols, y.cols, w.Rows, w.Cols)
+	}
+	if p.first+w.Rows > y.cols {
+		return nil, x, y, sentinel.Errorf(agree.ErrLayer, "the output has %d columns: want %d from %d on", y.cols, w.Rows, p.first)
+	}
+	if x.rows != y.rows {
+		return nil, x, y, sentinel.Errorf(agree.ErrLayer, "input and output have %d and %d tokens", x.rows, y.rows)
+	}
+	if p.fused {
+		cut := make([]float32, 0, y.rows*w.Rows)
+		for i := range y.rows {
+			cut = append(cut, y.values[i*y.cols+p.first:][:w.Rows]...)
+		}
+		y.values, y.cols = cut, w.Rows
+	}
+	layer := &agree.Layer{
+		Tokens: x.rows, Input: x.values, InputOf: x.of, Output: y.values, Of: y.of, Weight: w,
+	}
+	if layer.Passes, err = s.passes(p.module); err != nil {
+		return nil, x, y, err
+	}
+	if l.bias != nil {
+		_, _, n := l.bias.Dims()
+		layer.Bias = make([]float32, n)
+		if err := checkpoint.ReadValues(new(checkpoint.Reader), l.bias, 0, 0, layer.Bias); err != nil {
+			return nil, x, y, err
+		}
+	}
+	judged := &Judged{}
+	if p.fused {
+		judged.Fused = p.module
+	}
+	names := []string{l.name, p.module}
+	judged.claim, judged.Excluded = s.claim(names, &w, quantized)
+	judged.Verdict, err = agree.Check(ctx, layer, judged.claim, agree.Options{Recipes: recipes, Workers: j.Workers})
+	if err != nil {
+		return nil, x, y, err
+	}
+	judged.note(names, s.exclude)
+	return judged, x, y, nil
+}
+
+// passes returns the tokens of each pass, nil where the dump does not say.
+func (d *dump) passes(module string) ([]int, error) {
+	for _, name := range []string{module + passesEnd, passesName} {
+		all, err := d.whole(name)
+		if err == errNone {
+			continue
+		}
+		return all, err
+	}
+	return nil, nil
+}
+
+// claim returns what is claimed of a module, and why it is excluded if it is.
+func (s *side) claim(names []string, w *agree.Weight, quantized bool) (agree.Claim, string) {
+	why := ""
+	for _, name := range names {
+		for _, p := range s.exclude {
+			if excluded(name, p) {
+				why = "excluded by " + p
+			}
+		}
+		if keep, _ := checkpoint.Kept(name); keep && why == "" {
+			why = "not quantized by default"
+		}
+	}
+	if why == "" && quantized && w.Codes == nil {
+		why = "not quantized in the checkpoint"
+	}
+	c := agree.Claim{}
+	switch {
+	case why != "":
+		c.Recipe.Name = "bf16"
+	case s.recipe != nil:
+		c.Recipe = *s.recipe
+	default:
+		c = stored(w)
+	}
+	c.Kernel = s.claims.Kernel
+	return c, why
+}
+
+// note adds what names and patterns say of a layer that is wrong.
+func (d *Judged) note(names, patterns []string) {
+	if d.Outcome != verdict.Fail {
+		return
+	}
+	left := slices.ContainsFunc(d.Explained, func(e agree.Explanation) bool { return e.Kind == "unquantized" })
+	if p, n := swallowed(names, patterns); left && d.Excluded == "" && p != "" {
+		d.Note = fmt.Sprintf("%q, which is excluded, is in the name %q: the engine may match names by parts", p, n)
+	}
+	again := slices.ContainsFunc(d.Explained, func(e agree.Explanation) bool { return e.Kind == "recipe" })
+	if d.Excluded != "" && again {
+		d.Note = "it is quantized although it is " + d.Excluded
+	}
+}
+
+// decide sums up the modules.
+func (r *Report) decide() {
+	r.Outcome = verdict.Undecided
+	judged, open := 0, r.refused
+	for _, m := range r.Modules {
+		for _, d := range m.Sides {
+			switch {
+			case d == nil:
+			case d.Outcome == verdict.Fail:
+				r.Outcome = verdict.Fail
+				return
+			case d.Outcome == verdict.Undecided:
+				open++
+			default:
+				judged++
+			}
+		}
+	}
+	if open == 0 && judged > 0 {
+		r.Outcome = verdict.Pass
+	}
+}
+
+// Count returns how many modules of a side have an outcome.
+func (r *Report) Count(side int, outcome string) (n int) {
+	for _, m := range r.Modules {
+		if d := m.Sides[side]; d != nil && d.Outcome == outcome {
+			n++
+		}
+	}
+	return n
+}

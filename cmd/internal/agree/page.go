@@ -1,0 +1,98 @@
+package agree
+
+import (
+	"fmt"
+	"io"
+	"math"
+
+	frame "github.com/octavo-fp8/octavo/internal/page"
+	"github.com/octavo-fp8/octavo/internal/verdict"
+	"github.com/octavo-fp8/octavo/lab/chart"
+	"github.com/octavo-fp8/octavo/lab/page"
+)
+
+// WritePage writes the report as a page, with a row for each layer.
+func (r *Report) WritePage(w io.Writer, command, machine string) error {
+	var p page.Page
+	title := "Two engines and " + r.Model
+	p.Put("<h1>%s</h1>\n<p><strong>%s</strong></p>\n", title, r.Title())
+	verdict.PutLines(&p.Body, "", r.sides())
+	for _, f := range r.findings() {
+		p.Put("<h2>%s is %s</h2>\n<p>In %s. %s</p>\n", letters[f.side], f.text, listed(f.modules), f.apart())
+	}
+	r.putLayers(&p)
+	if lines := r.next(); len(lines) > 0 {
+		verdict.PutLines(&p.Body, "Next token", lines)
+		if len(r.Next.Layers) > 0 {
+			p.Charts(r.chart())
+		}
+	}
+	p.Put("<h2>Not judged</h2>\n<ul>")
+	for _, l := range r.notJudged() {
+		p.Put("<li>%s</li>\n", l.Value)
+	}
+	p.Put("</ul>\n")
+	p.Repeat(command, machine)
+	return p.Write(w, title)
+}
+
+func (r *Report) putLayers(p *page.Page) {
+	p.Put("<h2>Layers</h2>\n")
+	t := frame.Table{Label: "Layers"}
+	t.Columns = append(frame.Columns(frame.Name, "layer"), frame.Columns("", "A", "B", "input", "output", "why")...)
+	t.Columns = append(t.Columns, frame.Columns(frame.Number, "largest error over its bound, A", "B", "looked at, A", "B", "KL, nats a token")...)
+	causes := map[string]Cause{}
+	if r.Next != nil {
+		for _, c := range r.Next.Layers {
+			causes[c.Name] = c
+		}
+	}
+	for _, m := range r.Modules {
+		why := ""
+		largest, looked := [2]any{"", ""}, [2]any{"", ""}
+		for i, d := range m.Sides {
+			if d == nil {
+				continue
+			}
+			for _, c := range d.Causes() {
+				why += letters[i] + ": " + c + ". "
+			}
+			if d.Note != "" {
+				why += letters[i] + ": " + d.Note + ". "
+			}
+			largest[i], looked[i] = short(float64(d.Largest)), d.Looked
+		}
+		kl := ""
+		if c, ok := causes[m.Name]; ok {
+			kl = c.KL.text()
+		}
+		t.Rows = append(t.Rows, []any{m.Name, m.word(0), m.word(1), orDash(m.Input), orDash(m.Output), why,
+			largest[0], largest[1], looked[0], looked[1], kl})
+	}
+	p.Table(t)
+}
+
+// chart has the divergence that each layer causes.
+func (r *Report) chart() chart.Chart {
+	c := chart.Chart{
+		Title: "What each layer causes", Y: "KL, nats a token",
+		Description: "The mean divergence of the next token where one layer alone does what explains it in B, and all others do what they do in A. Bars are intervals at 95 %, as if tokens were independent.",
+	}
+	s := chart.Series{Name: "one layer", Mark: chart.Dots}
+	for i, l := range r.Next.Layers {
+		c.Labels = append(c.Labels, listed([]string{l.Name}))
+		s.Points = append(s.Points, chart.Point{X: float64(i), Y: float64(l.KL.Mean), Spread: spread(l.KL), Name: l.Name})
+	}
+	c.Series = []chart.Series{s}
+	return c
+}
+
+// spread is half of an interval, 0 where there is none.
+func spread(f Figure) float64 {
+	if d := float64(f.High - f.Mean); !math.IsInf(d, 0) && !math.IsNaN(d) {
+		return d
+	}
+	return 0
+}
+
+func short(x float64) string { return fmt.Sprintf("%.3g", x) }

@@ -1,0 +1,93 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/octavo-fp8/octavo/cmd/internal/agree"
+	"github.com/octavo-fp8/octavo/cmd/internal/claim"
+	"github.com/octavo-fp8/octavo/cmd/internal/display"
+	show "github.com/octavo-fp8/octavo/cmd/internal/evaluate"
+	"github.com/octavo-fp8/octavo/nn/evaluate"
+	"github.com/octavo-fp8/octavo/oracle"
+)
+
+// agreeFlags are the flags of agree.
+type agreeFlags struct {
+	agree.Job
+	exclude []string // of both
+	html    string
+	asJSON  bool
+	command string
+}
+
+func newAgreeCommand() *cobra.Command {
+	var f agreeFlags
+	cmd := &cobra.Command{
+		Use:     "agree --model DIR A B",
+		Short:   "Say layer by layer where two engines differ, and why",
+		Long:    helpOf("agree"),
+		Example: examplesOf("agree"),
+		Args:    takes(2, 2, "two dumps"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			f.Paths = [2]string{args[0], args[1]}
+			read := append(append(agree.Files(args[0]), agree.Files(args[1])...), show.Files(f.Model)...)
+			if err := sameFiles(read, f.html); err != nil {
+				return err
+			}
+			f.command = commandLine(cmd, args)
+			return f.run(cmd)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&f.Model, "model", "", "`DIR` or file with the model (required)")
+	markRequired(cmd, "model")
+	for i, side := range []string{"a", "b"} {
+		c := &f.Claims[i]
+		named := func(name string) (string, error) {
+			_, err := evaluate.ParseRecipe(name)
+			return name, err
+		}
+		flags.Var(&parsed[string]{&c.Recipe, "", "RECIPE", named}, "claim-"+side,
+			"what its layers are said to compute (default: what the dump or the model says)")
+		flags.StringArrayVar(&c.Exclude, "exclude-"+side, nil, "`NAME` of layers that it does not quantize; may be repeated")
+		sums := func(name string) (oracle.Kernel, error) {
+			a, err := claim.ParseBound(name)
+			if err == nil && (a.Truncated || a.Dequantized) {
+				err = usagef("want float32 or the name of a GPU model")
+			}
+			return a.Kernel, err
+		}
+		flags.Var(&parsed[oracle.Kernel]{&c.Kernel, "float32", "float32|MODEL", sums}, "sums-"+side, "how its products of codes are added")
+	}
+	flags.StringArrayVar(&f.exclude, "exclude", nil, "`NAME` of layers that neither quantizes; may be repeated")
+	flags.BoolVar(&f.NoDivergence, "no-divergence", false, "do not run the model to say what layers do to the next token")
+	workersFlag(cmd, &f.Workers)
+	htmlFlag(cmd, &f.html, "a row for each layer")
+	jsonFlag(cmd, &f.asJSON)
+	return cmd
+}
+
+func (f *agreeFlags) run(cmd *cobra.Command) error {
+	for i := range f.Claims {
+		f.Claims[i].Exclude = append(f.Claims[i].Exclude, f.exclude...)
+	}
+	r, err := work(cmd, "there is no verdict", func(ctx context.Context, d *display.Display) (*agree.Report, error) {
+		d.Unit("layers", "agree")
+		f.Progress = d
+		r, err := f.Job.Run(ctx)
+		return r, mendSource(err)
+	})
+	if err != nil {
+		return err
+	}
+	if err := writePage(f.html, "--html", func(w io.Writer, machine string) error {
+		return r.WritePage(w, f.command, machine)
+	}); err != nil {
+		return err
+	}
+	return cmp.Or(printResult(cmd, f.asJSON, r, r.WriteText), failure(r.Outcome == "pass", r.Outcome, f.Model, r.Failure()))
+}
