@@ -83,15 +83,7 @@ func (w *wing) judge(t *testing.T, e *rebuilt, seed uint64) (f rebuiltFiles, exp
 	require.Zero(t, r.status, "honest: %s%s", r.stdout, r.stderr)
 	r = octavo(nil, w.command(e, input, write("wrong", f.wrong))...)
 	require.Equal(t, 1, r.status, r.stdout+r.stderr)
-	return f, explained(r.stdout)
-}
-
-// explained is the part of a report that says what explains the result.
-func explained(report string) string {
-	if said := diagnosis(report); said != "" {
-		return said
-	}
-	return unbroken(report)
+	return f, diagnosis(r.stdout)
 }
 
 const museumPage = "../../docs/museum.md"

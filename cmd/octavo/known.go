@@ -9,6 +9,8 @@ import (
 	"github.com/octavo-fp8/octavo/oracle/explain"
 	"github.com/octavo-fp8/octavo/oracle/fault"
 	"github.com/octavo-fp8/octavo/oracle/flash"
+	"github.com/octavo-fp8/octavo/oracle/judge/cache"
+	judged "github.com/octavo-fp8/octavo/oracle/judge/quantizer"
 )
 
 // known are the faults that commands look for, by what they judge.
@@ -22,6 +24,8 @@ func knownFaults() known {
 	return known{
 		{"products", "octavo verify", fault.Known()},
 		{"attention", "octavo verify attention", flash.Known()},
+		{"quantizers", "octavo verify quantizer", judged.Known()},
+		{"caches", "octavo verify cache", cache.Known()},
 	}
 }
 

@@ -2,7 +2,6 @@ package main
 
 import (
 	"encoding/binary"
-	"encoding/json"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -14,7 +13,6 @@ import (
 
 	"github.com/octavo-fp8/octavo/attention"
 	"github.com/octavo-fp8/octavo/fp8"
-	"github.com/octavo-fp8/octavo/internal/testutil"
 	"github.com/octavo-fp8/octavo/safetensors"
 	"github.com/octavo-fp8/octavo/scaling"
 	"github.com/octavo-fp8/octavo/tensor"
@@ -54,37 +52,6 @@ func normals(seed uint64, n int) []float32 {
 		x[i] = fp8.BFloat16FromFloat32(float32(r.NormFloat64())).Float32()
 	}
 	return x
-}
-
-// TestVerifyCacheMuseum names what the exhibits of ../shared show, and accuses no honest cache.
-func TestVerifyCacheMuseum(t *testing.T) {
-	dir := testutil.Shared(t, "museum")
-	exhibits, err := filepath.Glob(filepath.Join(dir, "cache-*"))
-	require.NoError(t, err)
-	require.NotEmpty(t, exhibits)
-	for _, dir := range exhibits {
-		var e struct{ Expect [][]string }
-		text, err := os.ReadFile(filepath.Join(dir, "exhibit.json"))
-		require.NoError(t, err)
-		require.NoError(t, json.Unmarshal(text, &e))
-		args := []string{"verify", "cache", filepath.Join(dir, "input.safetensors"), "--got"}
-		code, stdout, _ := cacheVerdict(append(args, filepath.Join(dir, "honest.safetensors"))...)
-		require.Equal(t, 0, code, stdout)
-		code, stdout, _ = cacheVerdict(append(args, filepath.Join(dir, "wrong.safetensors"), "--json")...)
-		require.Equal(t, 1, code)
-		var v struct{ Findings []struct{ Text string } }
-		require.NoError(t, json.Unmarshal([]byte(stdout), &v))
-		require.NotEmpty(t, v.Findings)
-		for _, f := range v.Findings {
-			for _, words := range e.Expect {
-				named := false
-				for _, w := range words {
-					named = named || strings.Contains(strings.ToLower(f.Text), strings.ToLower(w))
-				}
-				require.True(t, named, "%s: %q has none of %q", dir, f.Text, words)
-			}
-		}
-	}
 }
 
 // TestVerifyCacheRecords reads records, and names two that are exchanged.

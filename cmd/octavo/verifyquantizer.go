@@ -57,7 +57,6 @@ type verifyQuantizerFlags struct {
 	verdictFlags
 	quantizerFlags
 	recipe scaling.Recipe
-	list   bool
 }
 
 func newVerifyQuantizerCommand() *cobra.Command {
@@ -87,7 +86,6 @@ func newVerifyQuantizerCommand() *cobra.Command {
 	}
 	f.Var(oneOf{&parsed[fp8.Rounding]{&v.recipe.Policy.Rounding, "", "HOW", parseRounding},
 		[]string{"even", "stochastic", "toward-zero", "nearest-toward-zero"}}, "rounding", "of codes: even, stochastic, toward-zero or nearest-toward-zero (default: the profile's)")
-	f.BoolVar(&v.list, "list", false, "list the faults that are known, with public reports, and judge nothing")
 	v.verdictFlags.add(cmd, "a map of what differs")
 	return cmd
 }
@@ -101,9 +99,6 @@ func oneFile(_ *cobra.Command, args []string) error {
 }
 
 func (v *verifyQuantizerFlags) run(cmd *cobra.Command, args []string) error {
-	if v.list {
-		return printResult(cmd, v.asJSON, judged.Faults(), judged.WriteFaults)
-	}
 	if v.recipe.Profile == "" {
 		return usagef("name the profile that is claimed with --profile; octavo identify quantizer needs none")
 	}

@@ -125,7 +125,7 @@ func TestVerifyQuantizer(t *testing.T) {
 		require.NotZero(t, code, want)
 		require.Contains(t, errs, want)
 	}
-	out, _, code = quantizer("verify", "quantizer", "--list")
+	out, _, code = quantizer("verify", "--list")
 	require.Zero(t, code)
 	require.Contains(t, out, "sgl-project/sglang#28418")
 }

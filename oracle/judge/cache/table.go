@@ -16,6 +16,11 @@ type Kind string
 // Kinds returns all kinds.
 func Kinds() []Kind { return table.Kinds() }
 
+// Known lists the kinds of fault that are looked for, in words.
+func Known() []explain.Known {
+	return table.Known(func(e *entry) explain.Known { return explain.Known{Kind: e.name, Text: e.text, Reports: e.seen} })
+}
+
 // Seen returns the public issues in which the fault was seen, as owner/name#number.
 func (k Kind) Seen() []string {
 	row, err := table.Row(k)

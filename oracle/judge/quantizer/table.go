@@ -42,20 +42,11 @@ type row struct {
 
 var table = explain.NewTable[Kind]("quantizer", errKind, rows(), func(r row) string { return r.name })
 
-// Known is a kind of fault, in words, with public reports of it.
-type Known struct {
-	Kind    Kind   `json:"kind"`
-	Text    string `json:"text"`
-	Reports string `json:"reports,omitempty"`
-}
-
-// Faults are the kinds of faults that are known, the likelier first.
-func Faults() (all []Known) {
-	for _, k := range table.Kinds() {
-		r, _ := table.Row(k)
-		all = append(all, Known{k, r.text, r.reports})
-	}
-	return all
+// Known lists the kinds of fault that are looked for, in words, the likelier first.
+func Known() []explain.Known {
+	return table.Known(func(r *row) explain.Known {
+		return explain.Known{Kind: r.name, Text: r.text, Reports: strings.FieldsFunc(r.reports, func(c rune) bool { return c == ',' || c == ' ' })}
+	})
 }
 
 func rows() []row {

@@ -11,19 +11,6 @@ import (
 	"github.com/octavo-fp8/octavo/oracle/fault"
 )
 
-// WriteFaults writes the table of faults for people.
-func WriteFaults(w io.Writer) error {
-	b := bufio.NewWriter(w)
-	for _, f := range Faults() {
-		text := fmt.Sprintf("%s: %s", f.Kind, f.Text)
-		if f.Reports != "" {
-			text += " (" + f.Reports + ")"
-		}
-		fmt.Fprintln(b, verdict.Hanging("", text, 2))
-	}
-	return b.Flush()
-}
-
 // claim names what is claimed.
 func (v *Verdict) claim() string {
 	text := fmt.Sprintf("%s %v %v", v.Profile, v.Format, v.Block)
