@@ -53,6 +53,10 @@ var museum = []wing{
 		quantizerExhibits, func(e *rebuilt, input, got string) []string {
 			return append([]string{"verify", "quantizer", input, "--x", "x", "--codes", got + ":codes", "--scales", got + ":scales"}, e.flags...)
 		}, "codes"},
+	{"caches", "What an engine wrote to its cache of K and V, and read back. Down the picture are tokens and heads, across it columns of V as they were read.",
+		cacheExhibits, func(e *rebuilt, input, got string) []string {
+			return append([]string{"verify", "cache", input, "--got", got}, e.flags...)
+		}, "v_read"},
 }
 
 // TestExhibits judges each exhibit: what is honest passes, what is wrong fails and is named.

@@ -46,6 +46,22 @@ func ofOther(x *explainer, _ fault, u coord, _, outer float32) (float32, float32
 	return s, outer, true
 }
 
+// swizzled is the scale at a place of four tokens' scales that are written block by block,
+// as trtllm-gen reads those of V.
+func swizzled(x *explainer, _ fault, u coord, _, outer float32) (float32, float32, bool) {
+	n := x.j.s.grid()
+	if n.tile < 2 || n.token < 4 || x.at == outers {
+		return 0, 0, false
+	}
+	at := u.token%4*n.tile + u.tile
+	u.token, u.tile = u.token/4*4+at%4, at/4
+	if u.token >= n.token {
+		return 0, 0, false
+	}
+	s, _ := x.j.right(x.at, x.j.s.numberOf(u))
+	return s, outer, true
+}
+
 func outerOfOther(x *explainer, _ fault, _ coord, right, _ float32) (float32, float32, bool) {
 	if o := x.j.other; o != nil && o.s.Outer != nil {
 		return right, *o.s.Outer, true
