@@ -59,7 +59,11 @@ func quantize[T fp8.Float](ctx context.Context, t *Tensor, src []T, q Quantizer)
 	j.t, j.src, j.q, j.err = t, src, q, nil
 	j.listen()
 	units := int64(2 * len(src))
-	j.rows = max(jobSize/cols/blockRows, 1) * blockRows
+	size := jobSize
+	if q.Reporter != nil && workers > 1 {
+		size = min(size, len(src)/(2*workers)) // so that nobody waits long for another
+	}
+	j.rows = max(size/cols/blockRows, 1) * blockRows
 	j.split = q.Reporter == nil && workers > 1 && blockRows > 1 && j.rows == blockRows && ceilDiv(rows, j.rows) < 2*workers
 	if j.split {
 		j.rows = max(jobSize/cols, 1)
@@ -157,7 +161,11 @@ func (q *Quantizer) workers(n int) int {
 	if q.Stats != nil && q.Stats.Detail != nil {
 		return 1
 	}
-	return min(parallel.Workers(q.Workers), max(n/worthwhile(), 1))
+	least := worthwhile()
+	if q.Reporter != nil {
+		least = min(least, 1<<16) // it takes several times as long to count for one
+	}
+	return min(parallel.Workers(q.Workers), max(n/least, 1))
 }
 
 // worthwhile returns the number of values for which a goroutine gains more than
