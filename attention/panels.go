@@ -55,6 +55,9 @@ func (v *codeView) inBlocks(eightBits bool) {
 // largestQuery is what rows of bfloat16 may have to be multiplied with a unit.
 const largestQuery = math.MaxFloat32 / (1 << 16)
 
+// mostCoded is how many rows multiply codes at most: more repay decoding them to memory.
+const mostCoded = 2 * microkernel.CodeRows
+
 // beginCodes decides whether panels of codes are used, and multiplies n rows of queries
 // with their unit, in s, where they are.
 func (x *vectors) beginCodes(s *scratch, a *computation, n int) {
@@ -67,7 +70,7 @@ func (x *vectors) beginCodes(s *scratch, a *computation, n int) {
 	q := s.q[:n*a.sizes.Dim]
 	amax, nan := fp8.Amax(q)
 	_, codes := a.q.format()
-	c.blocks = !c.one && x.kernels.MultiplyCodeBlocks != nil && microkernel.FastDenormals() &&
+	c.blocks = n >= microkernel.CodeRows && n <= mostCoded && x.kernels.MultiplyCodeBlocks != nil && microkernel.FastDenormals() &&
 		(codes || amax < 1<<8)
 	if v, ok := a.v.(panelSource); ok {
 		f, _ := v.format()
