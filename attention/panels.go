@@ -24,6 +24,7 @@ type codePanels struct {
 	viewK, viewV codeView
 	rowQ         bool   // there is one row of queries, whose values are float16s
 	one          bool   // there is one row
+	blocks       bool   // codes are multiplied in register blocks, as MultiplyCodeBlocks does
 	values, next []byte // the first panels of the tile's values and the next tile's keys, or nil
 	buffer       []float32
 }
@@ -31,41 +32,60 @@ type codePanels struct {
 // codeView is how codes of a format are read as float16s: see [microkernel.Float16View].
 type codeView struct {
 	factor, mask uint64
-	unit         float32
+	unit, whole  float32 // whole is that of a task
 }
 
 func viewOf(f fp8.Format) codeView {
 	if f == fp8.E5M2 {
-		return codeView{0x0100_0100_0100_0100, 0xFFFF_FFFF_FFFF_FFFF, 1}
+		return codeView{0x0100_0100_0100_0100, 0xFFFF_FFFF_FFFF_FFFF, 1, 1}
 	}
-	return codeView{0x0080_0080_0080_0080, 0xBFFF_BFFF_BFFF_BFFF, 1 << 8}
+	return codeView{0x0080_0080_0080_0080, 0xBFFF_BFFF_BFFF_BFFF, 1 << 8, 1}
+}
+
+// inBlocks makes a view that of MultiplyCodeBlocks. Values times its unit must be numbers: those
+// of 8 bits are below 2^17, and their sums stay far above denormals, so that 2^-16 of each has
+// the same bits. Others are taken whole, for which they must be below 2^8.
+func (v *codeView) inBlocks(eightBits bool) {
+	if v.whole = 1; eightBits {
+		v.whole = 1 << 16
+	}
+	v.unit *= 0x1p112 / v.whole
 }
 
 // largestQuery is what rows of bfloat16 may have to be multiplied with a unit.
 const largestQuery = math.MaxFloat32 / (1 << 16)
+
+// mostCoded is how many rows multiply codes at most: more repay decoding them to memory.
+const mostCoded = 2 * microkernel.CodeRows
 
 // beginCodes decides whether panels of codes are used, and multiplies n rows of queries
 // with their unit, in s, where they are.
 func (x *vectors) beginCodes(s *scratch, a *computation, n int) {
 	x.codesK, x.codesV = [panels][]byte{}, nil
 	c := &x.codes
-	c.k, c.v, c.one, c.rowQ = nil, nil, n == 1, false
+	c.k, c.v, c.one, c.rowQ, c.blocks = nil, nil, n == 1, false, false
 	if x.kernels.MultiplyCodes == nil || x.kernels.DecodeFloat16 == nil {
 		return
 	}
-	if v, ok := a.v.(panelSource); ok {
-		f, _ := v.format()
-		c.v, c.viewV = v, viewOf(f)
-	}
 	q := s.q[:n*a.sizes.Dim]
 	amax, nan := fp8.Amax(q)
+	_, codes := a.q.format()
+	c.blocks = n >= microkernel.CodeRows && n <= mostCoded && x.kernels.MultiplyCodeBlocks != nil && microkernel.FastDenormals() &&
+		(codes || amax < 1<<8)
+	if v, ok := a.v.(panelSource); ok {
+		f, _ := v.format()
+		if c.v, c.viewV = v, viewOf(f); c.blocks {
+			c.viewV.inBlocks(s.softmax.Lattice != nil)
+		}
+	}
 	k, ok := a.k.(panelSource)
 	if !ok || x.blocks > 1 || nan || amax > largestQuery {
 		return
 	}
 	f, _ := k.format()
-	c.k, c.viewK = k, viewOf(f)
-	_, codes := a.q.format()
+	if c.k, c.viewK = k, viewOf(f); c.blocks {
+		c.viewK.inBlocks(codes)
+	}
 	c.rowQ = c.one && codes
 	for i := range q {
 		q[i] *= c.viewK.unit
@@ -135,7 +155,7 @@ func (x *vectors) unitV() float32 {
 
 // direct reports whether all rows are one register block, so that codes need not be decoded
 // for more.
-func (x *vectors) direct() bool { return x.rows == x.kernels.MR }
+func (x *vectors) direct() bool { return x.codes.blocks || x.rows == x.kernels.MR }
 
 // decodeKeys decodes a panel of keys, which is read more than once.
 func (x *vectors) decodeKeys(to []float32, i int) {
@@ -157,25 +177,35 @@ func (x *vectors) aheadOfKeys(i int) int {
 
 // multiplyKeyCodes writes the scores of all rows, of a panel of keys.
 func (x *vectors) multiplyKeyCodes(s *scratch, i int) {
-	for row := range x.rows {
-		clear(s.p[row*tile+i*panel:][:panel])
-	}
+	first := 0
 	t := &x.task
 	t.Blocks, t.Pairs, t.RowBlocks = 1, x.depth/2, 1
 	t.Flags = microkernel.First | microkernel.Last
-	t.A, t.ScaleA = &x.q[0], &x.scalesQ[0]
+	if x.codes.blocks {
+		first = x.first
+		t.RowBlocks = ceilDiv(x.last-first, microkernel.CodeRows)
+		t.Flags |= microkernel.Zero
+	} else {
+		for row := range x.rows {
+			clear(s.p[row*tile+i*panel:][:panel])
+		}
+	}
+	t.A, t.ScaleA = &x.q[first*x.depth], &x.scalesQ[first*x.blocks]
 	t.Ahead = x.aheadOfKeys(i)
-	x.multiplyCodes(s.p[i*panel:], x.scalesK[i], x.codesK[i], &x.codes.viewK, x.codes.rowQ)
+	x.multiplyCodes(s.p[first*tile+i*panel:], x.scalesK[i], x.codesK[i], &x.codes.viewK, x.codes.rowQ)
 }
 
 // multiplyCodes runs the task for a panel of codes. row says that there is one row, whose
 // values are float16s.
 func (x *vectors) multiplyCodes(c, scales []float32, codes []byte, v *codeView, row bool) {
 	t, kernel, columns := &x.task, x.kernels.MultiplyCodes, x.kernels.NR
-	if row {
+	switch {
+	case row:
 		kernel, columns = x.kernels.MultiplyCodesRow, panel
+	case x.codes.blocks:
+		kernel, columns = x.kernels.MultiplyCodeBlocks, panel/2
 	}
-	t.Multiplier, t.Mask = v.factor, v.mask
+	t.Multiplier, t.Mask, t.Whole = v.factor, v.mask, v.whole
 	for at := 0; at < panel; at += columns {
 		t.Codes, t.C, t.ScaleB = &codes[at], &c[at], &scales[at]
 		kernel(t)

@@ -46,14 +46,16 @@ func (x *vectors) begin(s *scratch, a *computation) {
 	if rest := dim % a.block; rest > 0 {
 		x.depth += rest + rest%2
 	}
-	x.rows = ceilDiv(n, x.kernels.MR) * x.kernels.MR
+	x.beginCodes(s, a, n)
+	if x.rows = roundUp(n, x.kernels.MR); x.codes.blocks {
+		x.rows = max(x.rows, roundUp(n, microkernel.CodeRows))
+	}
 	if x.padded > deepest {
 		x.sums = grow(x.sums, len(s.p))
 	}
 	x.q, x.scalesQ = grow(x.q, x.rows*x.depth), grow(x.scalesQ, x.rows*x.blocks)
 	clear(x.q)
 	clear(x.scalesQ)
-	x.beginCodes(s, a, n)
 	block := a.q.block()
 	held := ceilDiv(dim, block)
 	for i := range n {
@@ -148,7 +150,11 @@ func (x *vectors) multiply() {
 // tile does steps 1 to 6 for the n keys of a tile that are loaded, and the rows from first
 // on that see some.
 func (x *vectors) tile(s *scratch, a *computation, kvHead, k0, n, first, last int) {
-	first -= first % x.kernels.MR // so that register blocks from there on end within rows
+	// So that register blocks from there on end within rows, with codes or without.
+	first -= first % x.kernels.MR
+	if x.codes.blocks {
+		first -= first % (x.kernels.MR * microkernel.CodeRows)
+	}
 	x.first, x.last = first, last
 	x.load(s, a, n)
 	x.multiplyKeys(s, n)
@@ -249,7 +255,10 @@ func (x *vectors) multiplyOuter(s *scratch, a *computation, kvHead, k0 int) {
 // multiplyValues adds the tile's values times P to O.
 func (x *vectors) multiplyValues(s *scratch, kvHead, k0, n int) {
 	mr, nr := x.kernels.MR, x.kernels.NR
-	rows := ceilDiv(x.last-x.first, mr) * mr
+	if x.codesV != nil && x.codes.blocks {
+		mr = microkernel.CodeRows
+	}
+	rows := roundUp(x.last-x.first, mr)
 	clear(s.p[x.last*tile : (x.first+rows)*tile])
 	t := &x.task
 	*t = microkernel.Task{

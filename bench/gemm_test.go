@@ -5,7 +5,10 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/octavo-fp8/octavo/gemm"
 	"github.com/octavo-fp8/octavo/internal/cpu"
+	"github.com/octavo-fp8/octavo/scaling"
+	"github.com/octavo-fp8/octavo/tensor"
 )
 
 // BenchmarkGEMM is the block-scaled product in float32, of tensors and of packed
@@ -83,5 +86,37 @@ func (s Shape) reportRoof(b *testing.B, c Case, memory []byte) {
 	limits.measure([]cpu.Level{c.Level}, []int{c.Workers}, memory, []int{len(memory)})
 	if roof := limits.Roof(c.Level.String(), c.Workers, s.Intensity()); roof > 0 {
 		b.ReportMetric(100*s.rate(b)/roof, "%roof")
+	}
+}
+
+// BenchmarkMultiplyAndQuantize is a product whose result is quantized meanwhile, and afterwards.
+func BenchmarkMultiplyAndQuantize(b *testing.B) {
+	for _, s := range []Shape{{M: 1024, N: 1024, K: 1024}, {M: 128, N: 4096, K: 4096}, {M: 2048, N: 4096, K: 128}} {
+		o, err := NewOperands(s)
+		if err != nil {
+			b.Fatal(err)
+		}
+		c, t := make([]float32, s.M*s.N), &tensor.Tensor{Shape: []int{s.M, s.N}}
+		for _, p := range []scaling.Profile{scaling.TEBlockPow2, scaling.MXFloor} {
+			q := scaling.Quantizer{Recipe: p.Recipe(scaling.Input)}
+			name := fmt.Sprintf("profile=%s/%v", p, key(s))
+			b.Run(name+"/by=one-go", func(b *testing.B) {
+				for b.Loop() {
+					if err := gemm.MultiplyAndQuantize(b.Context(), c, t, o.a, o.b[0], gemm.Options{}, q); err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
+			b.Run(name+"/by=two", func(b *testing.B) {
+				for b.Loop() {
+					if err := gemm.Multiply(b.Context(), c, o.a, o.b[0], gemm.Options{}); err != nil {
+						b.Fatal(err)
+					}
+					if err := scaling.Quantize(b.Context(), t, c, q); err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
+		}
 	}
 }

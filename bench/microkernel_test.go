@@ -26,6 +26,7 @@ func BenchmarkMicrokernel(b *testing.B) {
 			{"MultiplyRounded", k.MultiplyRounded, k.MR, k.NR, 4},
 			{"MultiplyPairs", k.MultiplyPairs, k.MR, k.NR, 4},
 			{"MultiplyCodes", k.MultiplyCodes, k.MR, k.NR, 1},
+			{"MultiplyCodeBlocks", k.MultiplyCodeBlocks, microkernel.CodeRows, microkernel.PanelWidth / 2, 4},
 			{"MultiplyCodesRow", k.MultiplyCodesRow, 1, microkernel.PanelWidth, 1},
 		}
 		if d := microkernel.DotsFor(l); d != nil { // the others are those of AVX-512
@@ -58,7 +59,7 @@ func (m panelProduct) measure(b *testing.B, l cpu.Level) {
 	t := &microkernel.Task{
 		P:          &c[0],
 		Multiplier: 0x0080_0080_0080_0080, Mask: 0xBFFF_BFFF_BFFF_BFFF, // E4M3 as float16
-		Ahead:  microkernel.Ahead,
+		Ahead: microkernel.Ahead, Whole: 1,
 		ScaleA: &scales[0], StrideA: 4 * s.K, StrideC: 4 * s.N, StrideScaleA: 4,
 		RowBlocks: m.rowBlocks, Blocks: 1, Pairs: s.K / 2,
 		Flags: microkernel.First | microkernel.Last | microkernel.Canonical,

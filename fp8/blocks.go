@@ -286,6 +286,68 @@ func EncodeBlocks[T Float](e *Encoder, dst []byte, src []T, b *BlockScales, firs
 	}
 }
 
+// EncodeBlocksStats is [EncodeBlocks] of the blocks from number at of the row on, and adds what
+// happens in the i-th of them to stats[i]. Where src is less than a block it may lie anywhere in
+// it. It panics as EncodeBlocks does, or if there are fewer stats than blocks or at is negative.
+func EncodeBlocksStats[T Float](e *Encoder, dst []byte, src []T, b *BlockScales, at int, first uint64, stats []Stats) {
+	if len(dst) < len(src) {
+		panic(shortDestination)
+	}
+	e.mustBeMade()
+	if b == nil || b.block == 0 {
+		panic(noScales)
+	}
+	n := blocksIn(len(src), b.block)
+	if at < 0 || b.len()-at < n || len(stats) < n {
+		panic(shortBlocks)
+	}
+	done := 0
+	switch src := any(src).(type) {
+	case []float32:
+		done = encodeWhole(e, dst, src, b, at, first, stats)
+	case []float16.Float16:
+		done = encodeWhole(e, dst, src, b, at, first, stats)
+	case []BFloat16:
+		done = encodeWhole(e, dst, src, b, at, first, stats)
+	}
+	for ; done < n; done++ {
+		lo, hi := done*b.block, min((done+1)*b.block, len(src))
+		EncodeBlock(e, dst[lo:hi], src[lo:hi], b.Scale(at+done), first+uint64(lo), &stats[done])
+	}
+}
+
+// encodeWhole is EncodeBlocksStats of as many whole blocks as kernels can do, and returns how
+// many those are.
+func encodeWhole[T direct](e *Encoder, dst []byte, src []T, b *BlockScales, at int, first uint64, stats []Stats) (done int) {
+	level := cpu.Current()
+	if !b.fit || b.layout != convert.PerStep || !e.serves(level) || !encodesDirectly[T](level, nil) {
+		return 0
+	}
+	const places = convert.StepLength
+	var counts [16]convert.Counts
+	for n := len(src) / b.block; done < n; {
+		lo := done * b.block
+		c := counts[:min(n-done, len(counts))]
+		if !e.setIndex(first+uint64(lo), len(c)*b.block) {
+			break
+		}
+		race.Read(src[lo : lo+len(c)*b.block])
+		race.Write(dst[lo : lo+len(c)*b.block])
+		e.vector.Source, e.vector.Divide = source[T](), b.divide
+		e.vector.Ahead = uint32(len(src) * int(unsafe.Sizeof(src[0]))) // the next row
+		factor := b.factor(at*b.block + lo)
+		convert.EncodeBlocks(level, &dst[lo], unsafe.Pointer(&src[lo]), b.block, &e.vector, factor, b.block/places, c)
+		for i := range c {
+			block, st := lo+i*b.block, &stats[done+i]
+			if st.Detail != nil || !e.count(&c[i], b.block, 0, b.factor(at*b.block+block), convert.One, st) {
+				EncodeBlock(e, dst[block:block+b.block], src[block:block+b.block], b.Scale(at+done+i), first+uint64(block), st)
+			}
+		}
+		done += len(c)
+	}
+	return done
+}
+
 func encodeHalfRow[T half](e *Encoder, dst []byte, src []T, b *BlockScales, first uint64, st *Stats) {
 	if !b.fit || encodesDirectly[T](cpu.Current(), st) {
 		encodeRow(e, dst, src, b, 0, first, st)

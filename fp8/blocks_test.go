@@ -81,11 +81,12 @@ func TestBlocks(t *testing.T) {
 func differBlocks(level cpu.Level, src []float32, f fp8.Format, p fp8.Policy, scales []fp8.Scale, block int, first uint64) error {
 	var detail fp8.Detail
 	want, wantStats := make([]byte, len(src)), fp8.Stats{Detail: &detail}
-	wantAmax := make([]float32, len(scales))
+	wantAmax, wantEach := make([]float32, len(scales)), make([]fp8.Stats, len(scales))
 	at(cpu.Generic, func() error {
 		for i, s := range scales {
 			lo, hi := i*block, min((i+1)*block, len(src))
 			fp8.EncodeScaled(want[lo:hi], src[lo:hi], f, p, s, first+uint64(lo), &wantStats)
+			fp8.EncodeScaled(want[lo:hi], src[lo:hi], f, p, s, first+uint64(lo), &wantEach[i])
 			a, nan := fp8.Amax(src[lo:hi])
 			if wantAmax[i] = max(a, 0.5); nan {
 				wantAmax[i] = float32(math.NaN())
@@ -108,6 +109,9 @@ func differBlocks(level cpu.Level, src []float32, f fp8.Format, p fp8.Policy, sc
 		case stats != wantStats:
 			return fmt.Errorf("%v, blocks of %d: stats are %+v, want %+v", f, block, stats, wantStats)
 		}
+		if err := differEach(&e, got, src, &b, block, first, wantEach); err != nil || !slices.Equal(got, want) {
+			return fmt.Errorf("%v, blocks of %d, counted one by one: %w, codes are equal: %v", f, block, err, slices.Equal(got, want))
+		}
 		detailed := fp8.Stats{Detail: new(fp8.Detail)}
 		fp8.EncodeBlocks(&e, got, src, &b, first, &detailed)
 		if !sameDetail(detailed.Detail, &detail) {
@@ -124,6 +128,22 @@ func differBlocks(level cpu.Level, src []float32, f fp8.Format, p fp8.Policy, sc
 		}
 		return nil
 	})
+}
+
+// differEach encodes in two parts, the second of which begins with a block, and looks at the
+// stats of each block.
+func differEach(e *fp8.Encoder, got []byte, src []float32, b *fp8.BlockScales, block int, first uint64, want []fp8.Stats) error {
+	clear(got)
+	stats := make([]fp8.Stats, len(want))
+	half := len(want) / 2
+	fp8.EncodeBlocksStats(e, got, src[:half*block], b, 0, first, stats)
+	fp8.EncodeBlocksStats(e, got[half*block:], src[half*block:], b, half, first+uint64(half*block), stats[half:])
+	for i := range want {
+		if stats[i] != want[i] {
+			return fmt.Errorf("stats of block %d are %+v, want %+v", i, stats[i], want[i])
+		}
+	}
+	return nil
 }
 
 // differFactors encodes under the scales, where all multiply or all divide, as factors. Got
@@ -246,6 +266,16 @@ func TestBlocksMisuse(t *testing.T) {
 	require.PanicsWithValue(t, few, encode(5, 2))
 	require.PanicsWithValue(t, few, func() { fp8.AmaxBlocks(make([]float32, 2), src, 2) })
 	require.PanicsWithValue(t, "fp8: destination shorter than source", encode(4, 3))
+	count := func(codes, at, stats int) func() {
+		var b fp8.BlockScales
+		b.Set(make([]fp8.Scale, 4), 2)
+		return func() { fp8.EncodeBlocksStats(&e, make([]byte, codes), src, &b, at, 0, make([]fp8.Stats, stats)) }
+	}
+	require.NotPanics(t, count(5, 1, 3))
+	require.PanicsWithValue(t, few, count(5, 2, 3))
+	require.PanicsWithValue(t, few, count(5, -1, 3))
+	require.PanicsWithValue(t, few, count(5, 0, 2))
+	require.PanicsWithValue(t, "fp8: destination shorter than source", count(4, 0, 3))
 }
 
 // TestAmaxBlocksNaN has NaNs of all kinds among the values and among the magnitudes

@@ -104,17 +104,24 @@ func encodePart[T direct](e *Encoder, level cpu.Level, dst []byte, src []T, zero
 	} else {
 		convert.EncodeHalves(level, &dst[0], (*uint16)(from), len(src), &e.vector, factors, layout, &c)
 	}
+	return e.count(&c, len(src), zeros, factors, layout, st)
+}
+
+// count adds to st, unless it is nil, what a kernel counted in n values, of which so many are
+// zeros that do not count. It reports false, with nothing in st, where the kernel met what it
+// cannot encode.
+func (e *Encoder) count(c *convert.Counts, n, zeros int, factors *float32, layout convert.Layout, st *Stats) bool {
 	if c.MaxScaled >= convert.Limit || c.Saturated > 0 && e.policy.Overflow != OverflowSaturate {
 		return false
 	}
-	if e.vector.Zeros >= convert.ZerosPositive && e.makesZero(c.MinBits, factors, layout, len(src)) {
+	if e.vector.Zeros >= convert.ZerosPositive && e.makesZero(c.MinBits, factors, layout, n) {
 		return false
 	}
 	if st != nil {
 		c.Zeros -= uint32(zeros)
 		c.ZeroCodes -= uint32(zeros)
 		c.BelowNormal -= uint32(zeros)
-		st.addCounts(len(src)-zeros, &c)
+		st.addCounts(n-zeros, c)
 	}
 	return true
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/gemm"
+	"github.com/octavo-fp8/octavo/scaling"
 	"github.com/octavo-fp8/octavo/tensor"
 )
 
@@ -27,11 +28,13 @@ func TestNoAllocation(t *testing.T) {
 			w, err := gemm.Pack(b)
 			require.NoError(t, err)
 			o := gemm.Options{Workers: 2, Bias: make([]float32, 100)}
+			x, q := &tensor.Tensor{Name: "x"}, scaling.Quantizer{Recipe: scaling.Default(scaling.Input)}
 			single, half, brain := make([]float32, m*100), make([]float16.Float16, m*100), make([]fp8.BFloat16, m*100)
 			require.Zero(t, testing.AllocsPerRun(10, func() {
 				_ = gemm.Multiply(t.Context(), single, a, b, o)
 				_ = gemm.Multiply(t.Context(), half, a, b, o)
 				_ = gemm.Multiply(t.Context(), brain, a, w, o)
+				_ = gemm.MultiplyAndQuantize(t.Context(), brain, x, a, w, o, q)
 			}))
 		}
 	})

@@ -8,6 +8,7 @@ import (
 	"github.com/octavo-fp8/octavo/internal/meter"
 	"github.com/octavo-fp8/octavo/internal/microkernel"
 	"github.com/octavo-fp8/octavo/internal/parallel"
+	"github.com/octavo-fp8/octavo/tensor"
 )
 
 // blocking is a backend's cache blocking: the sizes of the areas that a result is cut
@@ -43,17 +44,31 @@ type run struct {
 	queue parallel.Queue
 	meter meter.Meter
 	ended atomic.Bool // the context, before all was computed
+
+	// Of a result that is quantized: who has its rows quantized, and how many areas are left of
+	// those that have the same rows.
+	ctx   context.Context
+	o     Options
+	block tensor.Block
+	fill  func(ready func(lo, hi int)) error // what computes, made once
+	ready func(lo, hi int)                   // or nil
+	left  []atomic.Int32
 }
 
-var runs = sync.Pool{New: func() any { return new(run) }}
+var runs = sync.Pool{New: func() any {
+	r := new(run)
+	r.fill = r.computeFor
+	return r
+}}
 
-// newRun returns a run without products, to be given to compute.
+// newRun returns a run without products, to be given to drop.
 func newRun() *run { return runs.Get().(*run) }
 
 // drop gives r back, and forgets what it refers to.
 func (r *run) drop() {
 	clear(r.parts)
 	r.parts, r.out = r.parts[:0], result{}
+	r.ctx, r.o, r.ready = nil, Options{}, nil
 	r.meter.Stop()
 	runs.Put(r)
 }
@@ -63,9 +78,35 @@ func (r *run) add(p product, at int) {
 	r.parts = append(r.parts, part{product: p, backend: p.choose(), at: at})
 }
 
-// compute computes everything, unless ctx ends before, and gives r back.
+// computeFor computes the product whose result is quantized meanwhile where ready is not nil:
+// rows are ready when all of their areas are, but for the last, which all workers quantize.
+// Areas whose rows are no whole blocks wait, too.
+func (r *run) computeFor(ready func(lo, hi int)) error {
+	r.ready = ready
+	return r.compute(r.ctx, r.o)
+}
+
+// waits counts the areas side by side, if rows are ready before all are.
+func (r *run) waits(p *part) {
+	if rows, _ := r.block.Extents(p.m, p.n); r.ready == nil || p.areaRows%rows != 0 {
+		r.ready = nil
+		return
+	}
+	r.left = grow(r.left, ceilDiv(p.m, p.areaRows))
+	for i := range r.left {
+		r.left[i].Store(int32(p.areas))
+	}
+}
+
+// done has the rows of an area quantized, if it is the last of those side by side.
+func (r *run) done(p *part, a area) {
+	if r.ready != nil && a.i1 < p.m && r.left[a.i0/p.areaRows].Add(-1) == 0 {
+		r.ready(a.i0, a.i1)
+	}
+}
+
+// compute computes everything, unless ctx ends before.
 func (r *run) compute(ctx context.Context, o Options) error {
-	defer r.drop()
 	r.ended.Store(false)
 	workers := parallel.Workers(o.Workers)
 	jobs, elements := 0, int64(0)
@@ -74,6 +115,7 @@ func (r *run) compute(ctx context.Context, o Options) error {
 		elements += int64(p.m * p.n)
 		p.firstJob = jobs
 		jobs += p.cut(workers, len(r.parts))
+		r.waits(p)
 	}
 	r.meter.Start(ctx, o.Progress, "gemm", elements)
 	r.queue.Run(jobs, workers, r)
@@ -140,6 +182,7 @@ func (r *run) Work(q *parallel.Queue) {
 			r.ended.Store(true)
 			return
 		}
+		r.done(p, a)
 	}
 }
 

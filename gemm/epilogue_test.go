@@ -1,8 +1,11 @@
 package gemm_test
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -10,6 +13,9 @@ import (
 
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/gemm"
+	"github.com/octavo-fp8/octavo/internal/cpu"
+	"github.com/octavo-fp8/octavo/internal/geometry"
+	"github.com/octavo-fp8/octavo/progress"
 	"github.com/octavo-fp8/octavo/scaling"
 	"github.com/octavo-fp8/octavo/tensor"
 )
@@ -166,6 +172,158 @@ func testQuantized(t *testing.T) {
 	}
 }
 
+// recipesOfResults are recipes that need a block of one row, of several, and all of C.
+func recipesOfResults() []scaling.Recipe {
+	list := []scaling.Recipe{
+		scaling.TEDelayed.Recipe(scaling.Input),
+		{Profile: scaling.TEDelayed, Block: tensor.Block{Rows: 1, Cols: 16}},
+		{Profile: scaling.TECurrent}, {Block: tensor.Block{Rows: 12, Cols: 16}}, {Block: tensor.Block{Rows: 5}},
+		{Format: fp8.E5M2, Block: tile128, Policy: fp8.Policy{Rounding: fp8.Stochastic, Seed: 5}},
+	}
+	for _, p := range scaling.Profiles() {
+		if !p.Delayed() {
+			list = append(list, p.Recipe(scaling.Input))
+		}
+	}
+	return list
+}
+
+// TestMultiplyAndQuantize checks that C is the product, and t what quantizing it gives, where
+// C is computed as a whole and in bands of rows.
+func TestMultiplyAndQuantize(t *testing.T) {
+	for _, g := range []geometry.Geometry{{Depth: 256, Rows: 768, Cols: 768}, {Depth: 32, Rows: 12, Cols: 128}} {
+		restore := geometry.Force(g)
+		forLevels(t, func(t *testing.T) {
+			r := rand.New(rand.NewPCG(2, 7))
+			recipes := recipesOfResults()
+			for i := range trials(len(recipes)) {
+				recipe := recipes[i%len(recipes)]
+				testMultiplyAndQuantize(t, r, recipe, func(x float32) float32 { return x })
+				testMultiplyAndQuantize(t, r, recipe, toBFloat16)
+				testMultiplyAndQuantize(t, r, recipe, float16.Fromfloat32)
+			}
+		})
+		restore()
+	}
+}
+
+func testMultiplyAndQuantize[T gemm.Output](t *testing.T, r *rand.Rand, recipe scaling.Recipe, round func(float32) T) {
+	m, n, k := r.IntN(50), r.IntN(200), 1+r.IntN(40)
+	a := random(r, "a", anyFormat(r), tensor.Block{Rows: 1, Cols: 32}, anyKind(r), m, k)
+	b := random(r, "b", anyFormat(r), tensor.Block{}, kind{}, n, k)
+	o := gemm.Options{Workers: 1 + r.IntN(3), Accumulate: r.IntN(2) == 0, Bias: make([]float32, n)}
+	c := make([]T, m*n)
+	var old []float32
+	if o.Accumulate {
+		old = make([]float32, m*n) // of zeros: what they add is in TestEpilogue
+	}
+	if r.IntN(4) == 0 {
+		o.Bias = extreme(r, n)
+	}
+	wantC := make([]T, m*n)
+	for i, v := range epilogue(reference(a, b), n, o.Bias, old) {
+		wantC[i] = round(v)
+	}
+	quantizer := func(heard *heardBlocks) scaling.Quantizer {
+		q := scaling.Quantizer{Recipe: recipe, Options: tensor.Options{Workers: 2, Reporter: heard, Stats: &heard.stats}}
+		if recipe.Profile.Delayed() {
+			h, err := scaling.NewHistory(recipe)
+			require.NoError(t, err)
+			q.History = h
+		}
+		return q
+	}
+	want, got := &tensor.Tensor{Name: "c", Shape: []int{m, n}}, &tensor.Tensor{Name: "c"}
+	var wantHeard, heard heardBlocks
+	wantQ, q := quantizer(&wantHeard), quantizer(&heard)
+	q.Workers = 1 + r.IntN(2)
+	if outer := recipe.Profile.Outer() && recipe.Profile != scaling.NVFP4TERow && r.IntN(2) == 0; outer {
+		wantQ.OuterAmax = []float32{1e3}
+		q.OuterAmax = wantQ.OuterAmax
+	}
+	require.NoError(t, scaling.Quantize(t.Context(), want, wantC, wantQ))
+	require.NoError(t, gemm.MultiplyAndQuantize(t.Context(), c, got, a, b, o, q))
+	require.Equal(t, asBits(wantC), asBits(c), "%v", recipe)
+	require.Equal(t, fmt.Sprint(want), fmt.Sprint(got), "%v", recipe) // NaN equals NaN
+	require.Equal(t, fmt.Sprint(wantHeard.sorted()), fmt.Sprint(heard.sorted()), "%v", recipe)
+	require.Equal(t, wantHeard.stats, heard.stats, "%v", recipe)
+	if q.History != nil {
+		q.History.Update()
+		wantQ.History.Update()
+		require.Equal(t, wantQ.History.Scale(0), q.History.Scale(0))
+	}
+}
+
+// asBits are values as integers, so that NaN equals NaN.
+func asBits[T gemm.Output](c []T) []uint32 {
+	all := make([]uint32, len(c))
+	for i, x := range c {
+		switch x := any(x).(type) {
+		case float32:
+			all[i] = math.Float32bits(x)
+		case fp8.BFloat16:
+			all[i] = uint32(x)
+		case float16.Float16:
+			all[i] = uint32(x)
+		}
+	}
+	return all
+}
+
+// heardBlocks is a Reporter that keeps what it hears of blocks.
+type heardBlocks struct {
+	mu     sync.Mutex
+	heard  []string
+	blocks [][2]int
+	stats  fp8.Stats
+}
+
+func (b *heardBlocks) Block(op, name string, row, col int, scale float32, st *fp8.Stats) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.blocks = append(b.blocks, [2]int{row, col})
+	b.heard = append(b.heard, fmt.Sprint(op, name, row, col, scale, *st))
+}
+
+func (b *heardBlocks) NonFinite(op, name string, index int, value float64) {
+	b.Block(op, name, index, -1, float32(value), new(fp8.Stats))
+}
+
+func (b *heardBlocks) sorted() []string { slices.Sort(b.heard); return b.heard }
+
+// TestQuantizedMeanwhile checks that rows are quantized before all are computed, and by whom.
+func TestQuantizedMeanwhile(t *testing.T) {
+	defer geometry.Force(geometry.Geometry{Depth: 32, Rows: 12, Cols: 128})()
+	forLevels(t, func(t *testing.T) {
+		if cpu.Current() == cpu.Generic {
+			return // its areas have hundreds of rows
+		}
+		r := rand.New(rand.NewPCG(2, 8))
+		a := random(r, "a", fp8.E4M3, tile128, kind{}, 48, 64)
+		b := random(r, "b", fp8.E4M3, square128, kind{}, 200, 64)
+		for _, workers := range []int{0, 1} {
+			var heard heardBlocks
+			early, c := 0, make([]float32, 48*200)
+			o := gemm.Options{Workers: 1, Progress: progress.Func(func(_ string, done, total int64) {
+				heard.mu.Lock()
+				defer heard.mu.Unlock()
+				if done < total {
+					early = len(heard.heard)
+				}
+			})}
+			q := scaling.Quantizer{Recipe: scaling.Default(scaling.Input), Options: tensor.Options{Workers: workers, Reporter: &heard}}
+			require.NoError(t, gemm.MultiplyAndQuantize(t.Context(), c, &tensor.Tensor{}, a, b, o, q))
+			require.Equal(t, 3*12*2, early) // all but the last rows
+			if workers == 1 {               // then workers of a product do not quantize
+				o.Workers, heard.heard, heard.blocks, early = 2, nil, nil, 0
+				require.NoError(t, gemm.MultiplyAndQuantize(t.Context(), c, &tensor.Tensor{}, a, b, o, q))
+				require.Zero(t, early)
+				require.True(t, slices.IsSortedFunc(heard.blocks, func(a, b [2]int) int { return slices.Compare(a[:], b[:]) }))
+			}
+		}
+	})
+}
+
 func TestQuantizedRefuses(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 3))
 	a := random(r, "a", fp8.E4M3, tensor.Block{}, kind{}, 3, 4)
@@ -173,6 +331,13 @@ func TestQuantizedRefuses(t *testing.T) {
 	q := scaling.Quantizer{Recipe: scaling.Default(scaling.Input)}
 	c := &tensor.Tensor{Name: "c", Format: fp8.E5M2, Shape: []int{1}, Codes: []byte{7}, Scales: []float32{8}}
 	before := *c
+	require.ErrorContains(t, gemm.MultiplyAndQuantize(t.Context(), make([]float32, 8), c, a, a, gemm.Options{}, q), "gemm: C has 8 elements")
+	require.ErrorContains(t, gemm.MultiplyAndQuantize(t.Context(), make([]float32, 9), nil, a, a, gemm.Options{}, q), "is nil")
+	bad := q
+	bad.OuterAmax = []float32{1}
+	old := make([]float32, 9)
+	require.ErrorContains(t, gemm.MultiplyAndQuantize(t.Context(), old, c, a, a, gemm.Options{}, bad), "has no outer scales")
+	require.Equal(t, make([]float32, 9), old)
 	require.EqualError(t, gemm.Quantized(t.Context(), c, a, a, gemm.Options{Accumulate: true}, q),
 		"gemm: cannot accumulate into FP8: accumulate into float32 and quantize the sum")
 	require.ErrorContains(t, gemm.Quantized(t.Context(), c, a, b, gemm.Options{}, q), "differ")

@@ -85,3 +85,19 @@ func ExampleQuantized() {
 	// [2 2] 3 -1 7 -1
 	// scales: [0.0078125 0.015625]
 }
+
+// C for the residual, and C in MXFP8 for the next product, in one go.
+func ExampleMultiplyAndQuantize() {
+	x := quantize("x", scaling.Input, []float32{1, 2, 3, 4}, 2, 2)
+	w := quantize("w", scaling.Weight, []float32{1, 1, 1, -1}, 2, 2)
+	c, next := make([]fp8.BFloat16, 4), &tensor.Tensor{Name: "next"}
+	q := scaling.Quantizer{Recipe: scaling.MXFloor.Recipe(scaling.Input)}
+	if err := gemm.MultiplyAndQuantize(context.Background(), c, next, x, w, gemm.Options{}, q); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(c[0].Float32(), c[1].Float32(), c[2].Float32(), c[3].Float32())
+	fmt.Println(next.Shape, next.At(1, 0), next.Scales)
+	// Output:
+	// 3 -1 7 -1
+	// [2 2] 7 [0.0078125 0.015625]
+}

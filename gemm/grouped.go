@@ -238,6 +238,7 @@ func multiplyGroups[T Output](ctx context.Context, c []T, groups []group, o Opti
 		return err
 	}
 	r := newRun()
+	defer r.drop()
 	for _, g := range groups {
 		r.add(g.product, g.at)
 	}

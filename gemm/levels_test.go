@@ -32,7 +32,7 @@ var levelTests = map[string]func(t *testing.T){
 	"Workers": TestWorkers, "Concurrent": TestConcurrent, "Views": TestViews,
 	"Padding": TestPadding, "ZeroScale": TestZeroScale, "ScaleOrder": TestScaleOrder,
 	"SpecialCodes": TestSpecialCodes, "CanonicalNaN": TestCanonicalNaN, "Unread": TestUnread,
-	"Epilogue": TestEpilogue, "Quantized": TestQuantized,
+	"Epilogue": TestEpilogue, "Quantized": TestQuantized, "MultiplyAndQuantize": TestMultiplyAndQuantize,
 	"GroupedRows": TestGroupedRows, "GroupedMasked": TestGroupedMasked, "GroupedK": TestGroupedK,
 	"PackedIsACopy": TestPackedIsACopy, "PackedConcurrently": TestPackedConcurrently, "PackView": TestPackView,
 }

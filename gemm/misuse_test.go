@@ -92,6 +92,9 @@ func TestMisuse(t *testing.T) {
 			survives(t, "Quantized "+name, func() error {
 				return gemm.Quantized(t.Context(), a, good, b, gemm.Options{}, scaling.Quantizer{})
 			})
+			survives(t, "MultiplyAndQuantize "+name, func() error {
+				return gemm.MultiplyAndQuantize(t.Context(), make([]float32, 4), a, good, b, gemm.Options{}, scaling.Quantizer{})
+			})
 			survives(t, "CheckOperands "+name, func() error { _, err := gemm.CheckOperands(a, b); return err })
 		}
 		for _, w := range weights {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"sync"
 
 	"github.com/x448/float16"
@@ -18,7 +19,7 @@ import (
 	"github.com/octavo-fp8/octavo/tensor"
 )
 
-// Output is the set of types of C. For C in FP8 see [Quantized].
+// Output is the set of types of C. For C in FP8 see [Quantized] and [MultiplyAndQuantize].
 type Output interface {
 	float32 | fp8.BFloat16 | float16.Float16
 }
@@ -62,16 +63,22 @@ func Multiply[T Output, W Weights](ctx context.Context, c []T, a *tensor.Tensor,
 }
 
 func multiply[T Output](ctx context.Context, c []T, p product, o Options) error {
-	if err := checkLengths(len(c), p.m, p.n, o); err != nil {
-		return err
-	}
-	if err := start(ctx, o); err != nil {
+	if err := p.check(ctx, len(c), o); err != nil {
 		return err
 	}
 	r := newRun()
+	defer r.drop()
 	r.add(p, 0)
 	r.out = newResult(c, o)
 	return r.compute(ctx, o)
+}
+
+// check returns an error if there cannot be a C of so many elements, or no reason to begin.
+func (p *product) check(ctx context.Context, c int, o Options) error {
+	if err := checkLengths(c, p.m, p.n, o); err != nil {
+		return err
+	}
+	return start(ctx, o)
 }
 
 // start returns an error if there is no reason to begin.
@@ -129,17 +136,42 @@ func allFinite[T Output](c []T) bool {
 	return !nan && amax <= math.MaxFloat32
 }
 
-// Quantized writes A·Bᵀ, with its bias, to t in FP8: the float32 result of
-// [Multiply] quantized by q, so rounded once. t brings its Name; its Shape
-// becomes [M, N]. Accumulating into FP8 would round the old C at every step and
-// is refused with an error, as cuBLAS refuses it. Other errors are
-// those of Multiply and of [scaling.Quantize]. t may be neither operand.
+// Quantized is [MultiplyAndQuantize] without a C: it writes A·Bᵀ, with its bias, to t in
+// FP8, the float32 result quantized by q, so rounded once. Accumulating into FP8 would
+// round the old C at every step and is refused with an error, as cuBLAS refuses it.
 func Quantized[W Weights](ctx context.Context, t, a *tensor.Tensor, b W, o Options, q scaling.Quantizer) error {
-	switch {
-	case t == nil:
-		return errors.New("gemm: the tensor of the result is nil")
-	case o.Accumulate:
+	if t != nil && o.Accumulate {
 		return errors.New("gemm: cannot accumulate into FP8: accumulate into float32 and quantize the sum")
+	}
+	buf := sums.Get().(*[]float32)
+	defer sums.Put(buf)
+	return multiplyAndQuantize(ctx, func(size int) []float32 {
+		*buf = grow(*buf, size)
+		return *buf
+	}, t, a, b, o, q)
+}
+
+// MultiplyAndQuantize writes A·Bᵀ to c, as [Multiply] does, and c to t quantized by q, as
+// [scaling.Quantize] of c would, to the same bits: the operand of the next product. Where
+// blocks are of one row and need no amax of the whole C, rows are quantized as soon as they
+// are complete. t brings its Name; its Shape becomes [M, N]. It has its own memory,
+// not that of an operand. Stats, Reporter and Workers of q are those of quantizing, which is
+// also done by workers of o unless q.Workers is 1. q.Fill is not used.
+//
+// Errors are those of Multiply and of scaling.Quantize, and nothing is written where they
+// refuse what they are given. If ctx ends meanwhile c and t are unspecified.
+func MultiplyAndQuantize[T Output, W Weights](
+	ctx context.Context, c []T, t, a *tensor.Tensor, b W, o Options, q scaling.Quantizer,
+) error {
+	return multiplyAndQuantize(ctx, func(int) []T { return c }, t, a, b, o, q)
+}
+
+// multiplyAndQuantize is MultiplyAndQuantize to what result returns, of so many elements.
+func multiplyAndQuantize[T Output, W Weights](
+	ctx context.Context, result func(size int) []T, t, a *tensor.Tensor, b W, o Options, q scaling.Quantizer,
+) error {
+	if t == nil {
+		return errors.New("gemm: the tensor of the result is nil")
 	}
 	if err := q.Check(); err != nil {
 		return fmt.Errorf("gemm: tensor %q: %w", t.Name, err)
@@ -148,15 +180,22 @@ func Quantized[W Weights](ctx context.Context, t, a *tensor.Tensor, b W, o Optio
 	if err != nil {
 		return inPackage(err)
 	}
-	buf := sums.Get().(*[]float32)
-	defer sums.Put(buf)
-	*buf = grow(*buf, p.m*p.n)
-	c := *buf
-	if err := multiply(ctx, c, p, o); err != nil {
+	c := result(p.m * p.n)
+	if err := p.check(ctx, len(c), o); err != nil {
 		return err
 	}
+	r := newRun()
+	defer r.drop()
+	r.add(p, 0)
+	r.out, r.ctx, r.o, r.block = newResult(c, o), ctx, o, q.Recipe.Block
+	q.Fill = r.fill
+	if q.Workers == 1 && o.Workers != 1 {
+		q.Fill = func(func(lo, hi int)) error { return r.fill(nil) } // others must not quantize
+	}
 	shape := t.Shape
-	t.Shape = []int{p.m, p.n}
+	if !slices.Equal(shape, []int{p.m, p.n}) {
+		t.Shape = []int{p.m, p.n}
+	}
 	if err := scaling.Quantize(ctx, t, c, q); err != nil {
 		t.Shape = shape
 		return err

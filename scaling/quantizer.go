@@ -35,6 +35,9 @@ type Quantizer struct {
 	// profile leaves NaN out, no amax is NaN, and one is an error.
 	OuterAmax []float32
 
+	// Fill, unless nil, writes what is in the source: see [tensor.Quantizer].
+	Fill func(ready func(lo, hi int)) error
+
 	tensor.Options
 }
 
@@ -98,7 +101,7 @@ func Quantize[T fp8.Float](ctx context.Context, t *tensor.Tensor, src []T, q Qua
 		return err
 	}
 	encoding := tensor.Quantizer{
-		Policy: q.Recipe.EncodePolicy(), ScaleFormat: q.Recipe.Profile.ScaleFormat(), Options: q.Options,
+		Policy: q.Recipe.EncodePolicy(), ScaleFormat: q.Recipe.Profile.ScaleFormat(), Options: q.Options, Fill: q.Fill,
 	}
 	if q.Recipe.Profile.Delayed() {
 		encoding.Scale = q.delayedScales()

@@ -3,6 +3,7 @@ package scaling
 import (
 	"math"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"testing"
 
@@ -137,4 +138,36 @@ func sameEffect(s fp8.Scale) [3]uint32 {
 		}
 	}
 	return [3]uint32{math.Float32bits(s.Stored), math.Float32bits(by), math.Float32bits(of)}
+}
+
+// TestStepsEverywhere compares the steps of profiles with scales in E8M0 with their formulas at
+// every amax, which takes minutes: only where OCTAVO_EXHAUSTIVE is set.
+func TestStepsEverywhere(t *testing.T) {
+	if os.Getenv("OCTAVO_EXHAUSTIVE") == "" {
+		t.Skip("OCTAVO_EXHAUSTIVE is not set")
+	}
+	for i := range profiles {
+		tr := &profiles[i]
+		if tr.scaleFormat != tensor.E8M0Scales {
+			continue
+		}
+		t.Run(string(tr.profile), func(t *testing.T) {
+			t.Parallel()
+			l := Recipe{Profile: tr.profile, Format: tr.profile.Recipe(Input).Format}.limits(math.MaxFloat32)
+			s, amax := tr.steps(l), make([]float32, 1<<12)
+			stored, factors := make([]float32, len(amax)), make([]float32, len(amax))
+			for first := uint32(0); first <= 0x7F800000; first += uint32(len(amax)) {
+				amax = amax[:min(1<<12, 0x7F800001-first)] // the last is infinity
+				for i := range amax {
+					amax[i] = math.Float32frombits(first + uint32(i))
+				}
+				s.row(stored[:len(amax)], factors, amax)
+				for i, a := range amax {
+					if got := uint64(math.Float32bits(stored[i])) | uint64(math.Float32bits(factors[i]))<<32; got != bothBits(tr.scale(a, l), tr.divide) {
+						t.Fatalf("amax %v (%08x): %016x", a, math.Float32bits(a), got)
+					}
+				}
+			}
+		})
+	}
 }

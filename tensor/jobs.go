@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"github.com/x448/float16"
 
@@ -33,6 +34,10 @@ type job[T fp8.Float] struct {
 
 	blocks BlocksReporter // hears of strips; or nil
 
+	// With a Fill, rows before from are encoded while it writes others.
+	from  atomic.Int64
+	ready func(lo, hi int) // encode, made once
+
 	queue parallel.Queue
 	meter meter.Meter
 
@@ -49,11 +54,16 @@ func quantize[T fp8.Float](ctx context.Context, t *Tensor, src []T, q Quantizer)
 	j, _ := pool.Get().(*job[T])
 	if j == nil {
 		j = new(job[T])
+		j.ready = j.early
 	}
 	j.t, j.src, j.q, j.err = t, src, q, nil
 	j.listen()
 	units := int64(2 * len(src))
-	j.rows = max(jobSize/cols/blockRows, 1) * blockRows
+	size := jobSize
+	if q.Reporter != nil && workers > 1 {
+		size = min(size, len(src)/(2*workers)) // so that nobody waits long for another
+	}
+	j.rows = max(size/cols/blockRows, 1) * blockRows
 	j.split = q.Reporter == nil && workers > 1 && blockRows > 1 && j.rows == blockRows && ceilDiv(rows, j.rows) < 2*workers
 	if j.split {
 		j.rows = max(jobSize/cols, 1)
@@ -62,7 +72,8 @@ func quantize[T fp8.Float](ctx context.Context, t *Tensor, src []T, q Quantizer)
 		units += int64(len(src)) // blocks that are reported one by one are read once more
 	}
 	j.meter.Start(ctx, q.Progress, q.Op, units)
-	if q.Levels != nil || j.split {
+	j.fill()
+	if j.err == nil && (q.Levels != nil || j.split) {
 		j.amaxes(workers)
 	}
 	if j.err == nil {
@@ -78,10 +89,33 @@ func quantize[T fp8.Float](ctx context.Context, t *Tensor, src []T, q Quantizer)
 	return nil
 }
 
+// fill has src written, and as much as can be encoded meanwhile.
+func (j *job[T]) fill() {
+	j.from.Store(0)
+	q := &j.q
+	switch {
+	case q.Fill == nil:
+		return
+	case q.Levels != nil || j.split || q.Progress != nil || q.Stats != nil && q.Stats.Detail != nil:
+		j.err = q.Fill(nil)
+		return
+	}
+	j.alone = false
+	if err := q.Fill(j.ready); err != nil {
+		j.err = err
+	}
+}
+
+// early encodes rows [lo, hi), while others are written.
+func (j *job[T]) early(lo, hi int) {
+	j.from.Add(int64(hi - lo))
+	j.share(func(s *scratch, total *fp8.Stats) error { return j.part(s, lo, hi, total) })
+}
+
 // run has workers do j's parts.
 func (j *job[T]) run(workers int) {
 	rows, _ := j.t.Dims()
-	jobs := ceilDiv(rows, j.rows)
+	jobs := ceilDiv(rows-int(j.from.Load()), j.rows)
 	workers = min(workers, jobs)
 	j.alone = workers == 1
 	j.queue.Run(jobs, workers, j)
@@ -127,7 +161,11 @@ func (q *Quantizer) workers(n int) int {
 	if q.Stats != nil && q.Stats.Detail != nil {
 		return 1
 	}
-	return min(parallel.Workers(q.Workers), max(n/worthwhile(), 1))
+	least := worthwhile()
+	if q.Reporter != nil {
+		least = min(least, 1<<16) // it takes several times as long to count for one
+	}
+	return min(parallel.Workers(q.Workers), max(n/least, 1))
 }
 
 // worthwhile returns the number of values for which a goroutine gains more than
@@ -141,6 +179,22 @@ func worthwhile() int {
 
 // Work does parts of j until none is left.
 func (j *job[T]) Work(queue *parallel.Queue) {
+	j.share(func(s *scratch, total *fp8.Stats) error {
+		rows, _ := j.t.Dims()
+		from := int(j.from.Load())
+		for i, ok := queue.Next(); ok; i, ok = queue.Next() {
+			lo := from + i*j.rows
+			if err := j.part(s, lo, min(lo+j.rows, rows), total); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// share has work done by one goroutine of several, with its scratch and Stats, which may be
+// nil if there is no Reporter.
+func (j *job[T]) share(work func(s *scratch, total *fp8.Stats) error) {
 	s := scratchPool.Get().(*scratch)
 	defer s.put()
 	total := j.q.Stats
@@ -148,7 +202,12 @@ func (j *job[T]) Work(queue *parallel.Queue) {
 		s.stats = fp8.Stats{}
 		total = &s.stats
 	}
-	err := j.work(queue, s, total)
+	s.pace = pace{meter: &j.meter}
+	err := work(s, total)
+	if err == nil {
+		err = s.pace.flush()
+	}
+	s.pace = pace{}
 	if j.alone {
 		j.err = err
 		return
@@ -163,24 +222,12 @@ func (j *job[T]) Work(queue *parallel.Queue) {
 	}
 }
 
-// work adds what happened to total, which may be nil if there is no Reporter.
-func (j *job[T]) work(queue *parallel.Queue, s *scratch, total *fp8.Stats) error {
-	rows, _ := j.t.Dims()
-	s.pace = pace{meter: &j.meter}
-	defer func() { s.pace = pace{} }()
-	for i, ok := queue.Next(); ok; i, ok = queue.Next() {
-		lo, hi := i*j.rows, min((i+1)*j.rows, rows)
-		var err error
-		if j.q.Reporter == nil || j.blocks != nil || j.first {
-			err = j.strips(s, lo, hi, total)
-		} else {
-			err = j.oneByOne(&s.pace, lo, hi, total)
-		}
-		if err != nil {
-			return err
-		}
+// part does rows [lo, hi), and adds what happened to total.
+func (j *job[T]) part(s *scratch, lo, hi int, total *fp8.Stats) error {
+	if j.q.Reporter == nil || j.blocks != nil || j.first {
+		return j.strips(s, lo, hi, total)
 	}
-	return s.pace.flush()
+	return j.oneByOne(&s.pace, lo, hi, total)
 }
 
 // pace gathers what a goroutine has done until it is worth telling the meter.

@@ -70,6 +70,15 @@ type Quantizer struct {
 	// in one call. A single NaN in them has all of them go through Scale, and so do
 	// blocks of which a Reporter hears one by one.
 	ScaleRow ScaleRowFunc
+
+	// Fill, unless nil, writes what is in src, before it is read. Where ready is not nil,
+	// Fill may call it, from many goroutines at once, for parts of the first rows, [lo, hi)
+	// of whole blocks: all of those from row 0 to some row, each once, as soon as it has
+	// written them. They are encoded at once, while they are in cache, by who called; the
+	// rows behind them are, by all workers, when Fill has returned. ready is nil where more
+	// than a block has to be known first, where Stats have a Detail, and with Progress. It
+	// is not called where src is empty, nor after an error; its own ends Quantize.
+	Fill func(ready func(lo, hi int)) error
 }
 
 func (q *Quantizer) check() error {

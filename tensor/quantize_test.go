@@ -2,6 +2,7 @@ package tensor_test
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -186,4 +187,59 @@ func TestQuantizeWorkers(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestFill checks that rows which Fill says are ready are encoded then, others afterwards, and
+// all of them where more has to be known first.
+func TestFill(t *testing.T) {
+	const rows, cols = 40, 96
+	values := make([]float32, rows*cols)
+	for i := range values {
+		values[i] = float32(i%257) - 128
+	}
+	scale := func(_ int, amax float32, _ bool) fp8.Scale { return fp8.Scale{Stored: amax, Multiplier: 1 / amax} }
+	for _, block := range []tensor.Block{{Rows: 1, Cols: 32}, {Rows: 1, Cols: 33}, {Rows: 8, Cols: 32}, {}} {
+		want := &tensor.Tensor{Shape: []int{rows, cols}, Block: block}
+		var wantStats, stats fp8.Stats
+		require.NoError(t, tensor.Quantize(t.Context(), want, values, tensor.Quantizer{Scale: scale, Options: tensor.Options{Stats: &wantStats}}))
+		got, src := &tensor.Tensor{Shape: []int{rows, cols}, Block: block}, make([]float32, rows*cols)
+		q := tensor.Quantizer{Scale: scale, Options: tensor.Options{Stats: &stats}}
+		q.Fill = func(ready func(lo, hi int)) error {
+			copy(src, values)
+			require.NotNil(t, ready)
+			if block.Rows == 0 {
+				return nil
+			}
+			for _, lo := range []int{16, 0, 8} { // of 24, in any order
+				ready(lo, lo+8)
+				clear(src[lo*cols : (lo+8)*cols]) // nobody reads it again
+			}
+			return nil
+		}
+		require.NoError(t, tensor.Quantize(t.Context(), got, src, q))
+		require.Equal(t, want, got)
+		require.Equal(t, wantStats, stats)
+
+		q.Levels = func(amax []float32) (tensor.Outer, error) { return tensor.Outer{}, nil }
+		q.Fill = func(ready func(lo, hi int)) error {
+			require.Nil(t, ready)
+			copy(src, values)
+			return nil
+		}
+		require.NoError(t, tensor.Quantize(t.Context(), got, src, q))
+		require.Equal(t, want.Codes, got.Codes)
+		q.Fill = func(func(lo, hi int)) error { return context.Canceled }
+		require.ErrorIs(t, tensor.Quantize(t.Context(), got, src, q), context.Canceled)
+	}
+}
+
+// TestFillOfSharedBlocks checks that no rows are ready where workers share a block.
+func TestFillOfSharedBlocks(t *testing.T) {
+	x := &tensor.Tensor{Shape: []int{2048, 512}, Block: tensor.Block{Rows: 1024}}
+	q := tensor.Quantizer{Scale: func(int, float32, bool) fp8.Scale { return fp8.Scale{} }, Options: tensor.Options{Workers: 2}}
+	q.Fill = func(ready func(lo, hi int)) error {
+		require.Nil(t, ready)
+		return nil
+	}
+	require.NoError(t, tensor.Quantize(t.Context(), x, make([]float32, 2048*512), q))
 }

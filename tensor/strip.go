@@ -121,23 +121,22 @@ func (j *job[T]) keep(known, amax []float32) {
 	}
 }
 
-// hear encodes a strip whose scales are known, block after block, and tells the
+// hear encodes a strip whose scales are known, some blocks at a time, and tells the
 // Reporter.
 func (j *job[T]) hear(s *scratch, e *fp8.Encoder, at strip, total *fp8.Stats) error {
 	_, gridCols := j.t.Grid()
 	for lo, n := 0, ceilDiv(at.cols, at.block); lo < n; lo += heardBlocks {
 		heard := s.heard[:min(heardBlocks, n-lo)]
 		clear(heard)
+		part := at
+		part.first, part.cols = at.first+lo*at.block, min(len(heard)*at.block, at.cols-lo*at.block)
+		err := part.pieces(&s.pace, func(first, end int) {
+			fp8.EncodeBlocksStats(e, j.t.Codes[first:end], j.src[first:end], &s.row, lo, uint64(first), heard)
+		})
+		if err != nil {
+			return err
+		}
 		for i := range heard {
-			k := lo + i
-			block := at
-			block.first, block.cols = at.first+k*at.block, min(at.block, at.cols-k*at.block)
-			err := block.pieces(&s.pace, func(lo, hi int) {
-				fp8.EncodeBlock(e, j.t.Codes[lo:hi], j.src[lo:hi], s.row.Scale(k), uint64(lo), &heard[i])
-			})
-			if err != nil {
-				return err
-			}
 			total.Merge(&heard[i])
 		}
 		first := at.index + lo

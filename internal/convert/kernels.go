@@ -51,6 +51,23 @@ func EncodeHalves(l cpu.Level, dst *byte, src *uint16, n int, e *Encoding, scale
 	f(kernels.NoEscape(dst), (*float32)(unsafe.Pointer(kernels.NoEscape(src))), n, kernels.NoEscape(e), kernels.NoEscape(scales), layout, kernels.NoEscape(c))
 }
 
+// EncodeBlocks is [Encode], or [EncodeHalves], of as many blocks side by side as c has Counts.
+// A block is a positive multiple of [Step] values, of the type that e.Source says, and scales
+// has its scale the given number of places behind that of the block before.
+func EncodeBlocks(l cpu.Level, dst *byte, src unsafe.Pointer, block int, e *Encoding, scales *float32, places int, c []Counts) {
+	f, _ := encode.For(l)
+	size := 4
+	if e.Source != Float32 {
+		f, _ = encodeHalves.For(l)
+		size = 2
+	}
+	for i := range c {
+		to, from, scale := unsafe.Add(unsafe.Pointer(dst), i*block), unsafe.Add(src, i*block*size), unsafe.Add(unsafe.Pointer(scales), 4*i*places)
+		f(kernels.NoEscape((*byte)(to)), kernels.NoEscape((*float32)(from)), block, kernels.NoEscape(e), kernels.NoEscape((*float32)(scale)), One, kernels.NoEscape(&c[i]))
+		e.Index += uint32(block)
+	}
+}
+
 // Decode decodes n codes of src, a positive multiple of [Step], to dst. It is
 // right for codes that are finite; special tells whether there was another.
 func Decode(l cpu.Level, dst *float32, src *byte, n int, d *Decoding) (special bool) {

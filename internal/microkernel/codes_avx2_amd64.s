@@ -221,6 +221,138 @@ GLOBL whole<>(SB), RODATA|NOPTR, $4
 TEXT numbersRow<>(SB), NOSPLIT, $224-8
 #include "codes_amd64.h"
 
+// Register blocks of 4 rows and 16 columns, whose A is taken times 2^112/Whole already, in the
+// same way. Y0 to Y7 are e, of the even k of a chunk, and then o, of the odd ones, since both at
+// once would take all registers; e and p are on the stack.
+
+#define ROW4(OP, A, Ya, Yb) \
+	VBROADCASTSS A, Y14 \
+	OP(Y8, Y14, Ya) \
+	OP(Y9, Y14, Yb)
+
+#define CODES4(OP, A, At) \
+	VBROADCASTI128 At(DI), Y8 \
+	VPSHUFB Y11, Y8, Y9 \
+	VPSHUFB Y10, Y8, Y8 \
+	VPMADDWD Y15, Y8, Y8 \
+	VPMADDWD Y15, Y9, Y9 \
+	VPAND Y13, Y8, Y8 \
+	VPAND Y13, Y9, Y9 \
+	ROW4(OP, A(SI), Y0, Y1) \
+	ROW4(OP, A(SI)(R8*1), Y2, Y3) \
+	ROW4(OP, A(SI)(R8*2), Y4, Y5) \
+	ROW4(OP, A(SI)(R10*1), Y6, Y7) \
+	ADDQ $8, SI \
+	ADDQ $64, DI
+
+#define EIGHT(OP) \
+	OP(Y0, 0) \
+	OP(Y1, 32) \
+	OP(Y2, 64) \
+	OP(Y3, 96) \
+	OP(Y4, 128) \
+	OP(Y5, 160) \
+	OP(Y6, 192) \
+	OP(Y7, 224)
+
+#define CLEARP4(Yx, At) VMOVUPS Y12, p-288+At(SP)
+#define STOREE4(Yx, At) VMOVUPS Yx, e-544+At(SP)
+#define FOLD4(Yx, At) \
+	VADDPS e-544+At(SP), Yx, Yx \
+	VFMADD213PS p-288+At(SP), Y12, Yx \
+	VMOVUPS Yx, p-288+At(SP)
+
+#define SCALE4(At) \
+	SCALE2((R13), (DX), 32(DX), p-288+At(SP), p-256+At(SP), Y0, Y1) \
+	STORE2((DX), 32(DX), Y0, Y1) \
+	ADDQ Task_StrideScaleA(AX), R13 \
+	ADDQ R14, DX
+
+// func multiplyCodeBlocksAVX2(t *Task)
+TEXT ·multiplyCodeBlocksAVX2(SB), NOSPLIT, $552-8
+	MOVQ t+0(FP), AX
+	PREPARE
+	VMOVDQU mask-32(SP), Y13
+	MOVQ Task_StrideA(AX), R8
+	LEAQ (R8)(R8*2), R10
+	MOVQ Task_A(AX), R9
+	MOVQ Task_ScaleA(AX), R11
+	MOVQ Task_ScaleB(AX), R12
+	MOVQ Task_C(AX), DX
+	MOVQ Task_Ahead(AX), CX
+	MOVQ Task_RowBlocks(AX), BX
+	MOVQ BX, blocks-552(SP)
+
+rows:
+	MOVQ R9, SI
+	MOVQ Task_Codes(AX), DI
+	MOVQ Task_Pairs(AX), R14
+	VPXOR Y12, Y12, Y12
+	EIGHT(CLEARP4)
+
+chunk:
+	MOVQ $16, R13
+	CMPQ R14, R13
+	CMOVQLT R14, R13
+	SUBQ R13, R14
+	MOVQ R13, BX
+	CODES4(MULTIPLY, 0, 0)
+	DECQ BX
+	JZ odd
+
+even:
+	PREFETCHT0 (DI)(CX*1)
+	CODES4(ADD, 0, 0)
+	DECQ BX
+	JNZ even
+
+odd:
+	EIGHT(STOREE4)
+	MOVQ R13, BX
+	SHLQ $3, BX
+	SUBQ BX, SI
+	SHLQ $3, BX
+	SUBQ BX, DI
+	CODES4(MULTIPLY, 4, 32)
+	DECQ R13
+	JZ fold
+
+next:
+	CODES4(ADD, 4, 32)
+	DECQ R13
+	JNZ next
+
+fold:
+	VBROADCASTSS Task_Whole(AX), Y12
+	EIGHT(FOLD4)
+	TESTQ R14, R14
+	JNZ chunk
+
+	VMOVUPS (R12), Y8
+	VMOVUPS 32(R12), Y9
+	MOVQ R11, R13
+	MOVQ Task_StrideC(AX), R14
+	TESTQ $const_Zero, Task_Flags(AX)
+	JZ scale
+	VPXOR Y12, Y12, Y12
+	STORE2((DX), 32(DX), Y12, Y12)
+	STORE2((DX)(R14*1), 32(DX)(R14*1), Y12, Y12)
+	LEAQ (DX)(R14*2), BX
+	STORE2((BX), 32(BX), Y12, Y12)
+	STORE2((BX)(R14*1), 32(BX)(R14*1), Y12, Y12)
+
+scale:
+	SCALE4(0)
+	SCALE4(64)
+	SCALE4(128)
+	SCALE4(192)
+	MOVQ R13, R11
+	LEAQ (R9)(R8*4), R9
+	DECQ blocks-552(SP)
+	JNZ rows
+	VZEROUPPER
+	RET
+
 // func multiplyCodesRowAVX2(t *Task)
 TEXT ·multiplyCodesRowAVX2(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), AX

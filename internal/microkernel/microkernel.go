@@ -46,6 +46,8 @@ type Task struct {
 	Mask       uint64 // four times the bits that count then
 	Ahead      int    // bytes from each code to one to be fetched into the caches meanwhile
 
+	Whole float32 // of MultiplyCodeBlocks: what sums of products are multiplied with
+
 	ScaleA *float32 // of a row, by block
 	ScaleB *float32 // of all columns, by block
 
@@ -73,6 +75,12 @@ type Task struct {
 // Ahead is how many bytes of codes that lie one after the other are fetched before they are
 // needed: what memory delivers while it is waited for.
 const Ahead = 4096
+
+// CodeRows is the number of rows of a register block of MultiplyCodeBlocks.
+const CodeRows = 4
+
+// FastDenormals reports whether multiply-adds take no longer where an operand is denormal.
+func FastDenormals() bool { return fastDenormals }
 
 // Flags of a Task.
 const (
@@ -112,6 +120,12 @@ type Kernels struct {
 	// values of A that are float16s as they are where Multiplier is 0x100, and once they
 	// are divided by 256 where it is 0x80. It may round others.
 	MultiplyCodes, MultiplyCodesRow func(*Task)
+
+	// MultiplyCodeBlocks multiplies whole register blocks of CodeRows rows and 16 columns with
+	// a panel of codes, of one block of K, and knows Zero. It takes the float16 of a code for
+	// 2^-112 of its value, so that A must be times 2^112/Whole, and is for codes that are
+	// numbers, and for processors that multiply denormals fast: see [FastDenormals].
+	MultiplyCodeBlocks func(*Task)
 
 	// MultiplyPairs is Multiply for a panel of pairs: one that has the values of each pair of
 	// k in an order of the level's own, with NR the whole panel. DecodePairs decodes codes to
@@ -166,6 +180,7 @@ var members = []struct {
 	{"MultiplyRounded", func(k *Kernels) bool { return k.MultiplyRounded != nil }},
 	{"MultiplyCodes", func(k *Kernels) bool { return k.MultiplyCodes != nil }},
 	{"MultiplyCodesRow", func(k *Kernels) bool { return k.MultiplyCodesRow != nil }},
+	{"MultiplyCodeBlocks", func(k *Kernels) bool { return k.MultiplyCodeBlocks != nil }},
 	{"MultiplyPairs", func(k *Kernels) bool { return k.MultiplyPairs != nil }},
 	{"DecodePairs", func(k *Kernels) bool { return k.DecodePairs != nil }},
 	{"PairUp", func(k *Kernels) bool { return k.PairUp != nil }},

@@ -82,7 +82,8 @@ var avx2 = Kernels{
 	MR: 3, NR: 16, Direct: true,
 	Multiply: multiplyAVX2, MultiplyRounded: multiplyRoundedAVX2,
 	MultiplyCodes: multiplyCodesAVX2, MultiplyCodesRow: multiplyCodesRowAVX2,
-	FewRows: 3, MultiplyFew: multiplyFewAVX2,
+	MultiplyCodeBlocks: multiplyCodeBlocksAVX2,
+	FewRows:            3, MultiplyFew: multiplyFewAVX2,
 	DecodeFloat16: decodeFloat16AVX2, DecodeRows: decodeRowsAVX2, Contains: containsAVX2,
 	Transpose: transposeAVX2, TransposeCols: 32,
 }
@@ -98,6 +99,9 @@ func multiplyCodesAVX2(t *Task)
 
 //go:noescape
 func multiplyCodesRowAVX2(t *Task)
+
+//go:noescape
+func multiplyCodeBlocksAVX2(t *Task)
 
 //go:noescape
 func multiplyFewAVX2(t *Task)

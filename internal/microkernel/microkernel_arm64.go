@@ -53,3 +53,5 @@ func containsNEON(codes *byte, n int, mask, value uint64) bool
 
 //go:noescape
 func transposeNEON(dst, src *byte, stride, rows, n int)
+
+const fastDenormals = false // no kernel asks

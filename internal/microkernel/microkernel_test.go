@@ -241,6 +241,9 @@ func newProblem(t *testing.T, r *rand.Rand, rows, blocks, pairs, view int, round
 // expect returns c and p as the task leaves them.
 func (q *problem) expect(flags uint64) (c, p []float32) {
 	c, p = slices.Clone(q.c), slices.Clone(q.p)
+	if flags&Zero != 0 {
+		clear(c)
+	}
 	depth := q.blocks * 2 * q.pairs
 	for i := range q.rows {
 		for j := range q.width {
@@ -321,6 +324,31 @@ var multiplications = []struct {
 	{"MultiplyCodesRow", func(k *Kernels) (func(*Task), int, int, int) { return k.MultiplyCodesRow, 1, PanelWidth, 1 }},
 	{"MultiplyPairs", func(k *Kernels) (func(*Task), int, int, int) { return k.MultiplyPairs, k.MR, PanelWidth, 3 }},
 	{"MultiplyFew", func(k *Kernels) (func(*Task), int, int, int) { return k.MultiplyFew, k.FewRows, FewWidth, 3 }},
+}
+
+// TestMultiplyCodeBlocks compares with the definition, results that are added and not.
+func TestMultiplyCodeBlocks(t *testing.T) {
+	r := rand.New(rand.NewPCG(4, 2))
+	compareKernels(t, "MultiplyCodeBlocks", func(t *testing.T, k *Kernels) {
+		for _, pairs := range []int{1, 2, 15, 16, 17, 31, 32, 33, 50, 64} {
+			for rowBlocks := 1; rowBlocks <= 3; rowBlocks++ {
+				for i := range 2 * len(conversions) {
+					q := newProblem(t, r, rowBlocks*CodeRows, 1, pairs, i/2, false, false)
+					flags := uint64(First | Last)
+					if i%2 == 1 {
+						flags |= Zero
+					}
+					want, _ := q.expect(flags)
+					q.Whole = []float32{1, 1 << 16}[(i+pairs)%2]
+					for i := range q.a {
+						q.a[i] *= 0x1p112 / q.Whole
+					}
+					q.run(k.MultiplyCodeBlocks, 16, rowBlocks, flags)
+					compare(t, fmt.Sprint(rowBlocks, " register blocks, ", pairs, " pairs, flags ", flags), q.c, want)
+				}
+			}
+		}
+	})
 }
 
 // TestMultiply compares all kernels with the definition. That rounds a fused
