@@ -29,6 +29,9 @@ func TestWithin(t *testing.T) {
 		for _, level := range kernels.Levels("elementary.Exp2To") {
 			kernelstest.At(t, level, func(t *testing.T) { testWithin(t, dim, false) })
 		}
+		for _, level := range kernels.Levels("microkernel.Dots") {
+			kernelstest.At(t, level, func(t *testing.T) { testWithin(t, dim, true) })
+		}
 		t.Run("dots in plain Go", func(t *testing.T) {
 			defer EmulateDots()()
 			testWithin(t, dim, true)
