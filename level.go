@@ -13,9 +13,9 @@ var ErrLevel = cpu.ErrLevel
 // Results do not depend on the level, to the bit.
 //
 // Linux may still refuse AMX to a process. It is asked at the first matrix product
-// that gains by it; where it refuses, such products use avx512bf16 or avx512. Products
-// use avx512bf16 only where it is faster, which is measured once, or where OCTAVO_LEVEL
-// names it.
+// that gains by it; where it refuses, such products use avx512bf16 or avx512. Products and
+// attention use avx512bf16 only where it is faster, which is measured once, or where
+// OCTAVO_LEVEL names it.
 func Levels() []string {
 	var names []string
 	for _, l := range cpu.Levels() {

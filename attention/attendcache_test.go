@@ -11,8 +11,6 @@ import (
 	"github.com/octavo-fp8/octavo/attention"
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/internal/cpu"
-	"github.com/octavo-fp8/octavo/internal/kernels"
-	"github.com/octavo-fp8/octavo/internal/kernels/kernelstest"
 	"github.com/octavo-fp8/octavo/tensor"
 )
 
@@ -100,13 +98,6 @@ func plainly(t *testing.T, p *attention.Problem, o attention.Options) result {
 	return forward(t, p, o)
 }
 
-// atLevels runs a test at every level that has kernels for products.
-func atLevels(t *testing.T, test func(t *testing.T)) {
-	for _, l := range append(kernels.Levels("microkernel.Kernels"), cpu.Generic) {
-		kernelstest.At(t, l, test)
-	}
-}
-
 // TestAttendIsForward compares every bit with Forward, in plain Go, of the same operands
 // laid out plainly; and Forward itself.
 func TestAttendIsForward(t *testing.T) {
@@ -136,7 +127,7 @@ func TestAttendIsForward(t *testing.T) {
 						p := attention.Problem{Q: q.Q, K: k, V: v, Mask: q.Mask, Sinks: q.Sinks}
 						want := plainly(t, &p, o)
 						note := fmt.Sprint(tokens, " tokens ", o.P, " group ", group)
-						atLevels(t, func(t *testing.T) {
+						forLevels(t, func(t *testing.T) {
 							requireBits(t, want, attend(t, &q, o), note)
 							requireBits(t, want, forward(t, &p, o), note)
 						})
@@ -234,7 +225,7 @@ func TestAttendNaN(t *testing.T) {
 			p := attention.Problem{Q: q.Q, K: ko, V: vo, Mask: q.Mask}
 			want := plainly(t, &p, attention.Options{})
 			var got result
-			atLevels(t, func(t *testing.T) {
+			forLevels(t, func(t *testing.T) {
 				got = attend(t, &q, attention.Options{})
 				requireBits(t, want, got, fmt.Sprint("window ", left))
 				requireBits(t, want, forward(t, &p, attention.Options{}),

@@ -83,6 +83,42 @@ func TestTiny(t *testing.T) {
 	}
 }
 
+// TestDenormals has codes whose products with queries, or with P, are denormal, or their sums, of
+// which dot products of bfloat16 make zeros.
+func TestDenormals(t *testing.T) {
+	for _, format := range []fp8.Format{fp8.E4M3, fp8.E5M2, fp8.E4M3FNUZ} {
+		for _, exponent := range []int{-120, -112, -108, -103, 0} {
+			rnd := rand.New(rand.NewPCG(uint64(format), uint64(-exponent)))
+			s := shape{heads: 6, kvHeads: 1, queries: 2, keys: 90, dim: 16, valueDim: 40, format: format}
+			p := s.problem(1)
+			p.K.Codes.Scales[0], p.Scale = 1, float32(math.Ldexp(1, 1-exponent))
+			p.Q = attention.Operand{Shape: [3]int{6, 2, 16}}
+			for range 6 * 2 * 16 {
+				x := float32(math.Ldexp(rnd.NormFloat64(), exponent))
+				p.Q.BFloat16 = append(p.Q.BFloat16, fp8.BFloat16FromFloat32(x))
+			}
+			for i := range p.V.Codes.Codes {
+				if p.V.Codes.Codes[i] &= 7; rnd.IntN(30) > 0 {
+					p.V.Codes.Codes[i] = 0
+				}
+			}
+			for i, f := range pFormats {
+				want := newOrder(t, p, attention.Options{P: f}).result()
+				tiny := 0
+				for _, x := range want.out {
+					if x != 0 && math.Abs(float64(x)) < 0x1p-126 {
+						tiny++
+					}
+				}
+				require.Equal(t, i == 0, tiny > 0, "%v: denormal results", f)
+				forLevels(t, func(t *testing.T) {
+					requireBits(t, want, forward(t, p, attention.Options{P: f}), fmt.Sprint(format, exponent, f))
+				})
+			}
+		}
+	}
+}
+
 // TestOuter has scores with outer scales, as NVFP4 has them.
 func TestOuter(t *testing.T) {
 	s := shape{heads: 4, kvHeads: 2, queries: 5, keys: 70, dim: 48, valueDim: 16, format: fp8.E2M1,

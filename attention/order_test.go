@@ -4,6 +4,7 @@ import (
 	"math"
 	"math/big"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -11,6 +12,7 @@ import (
 	"github.com/octavo-fp8/octavo/attention"
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/gemm"
+	"github.com/octavo-fp8/octavo/internal/cpu"
 	"github.com/octavo-fp8/octavo/internal/elementary"
 	"github.com/octavo-fp8/octavo/internal/kernels"
 	"github.com/octavo-fp8/octavo/internal/kernels/kernelstest"
@@ -31,11 +33,20 @@ func forward(t *testing.T, p *attention.Problem, o attention.Options) result {
 	return r
 }
 
-// forLevels runs a test at every level that has kernels.
+// forLevels runs a test at every level that has kernels, in plain Go, and with dot products in plain Go.
 func forLevels(t *testing.T, test func(t *testing.T)) {
-	for _, l := range kernels.Levels("elementary.Exp2To") {
+	var levels []cpu.Level
+	for _, name := range []string{"elementary.Exp2To", "microkernel.Kernels", "microkernel.Dots"} {
+		levels = append(levels, kernels.Levels(name)...)
+	}
+	slices.Sort(levels)
+	for _, l := range slices.Compact(levels) {
 		kernelstest.At(t, l, test)
 	}
+	t.Run("dots in plain Go", func(t *testing.T) {
+		defer attention.EmulateDots()()
+		test(t)
+	})
 }
 
 // requireBits compares every bit.

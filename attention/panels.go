@@ -27,6 +27,7 @@ type codePanels struct {
 	blocks       bool   // codes are multiplied in register blocks, as MultiplyCodeBlocks does
 	values, next []byte // the first panels of the tile's values and the next tile's keys, or nil
 	buffer       []float32
+	last         [quads]byte // half a quad of a panel, and zeros
 }
 
 // codeView is how codes of a format are read as float16s: see [microkernel.Float16View].
@@ -64,6 +65,13 @@ func (x *vectors) beginCodes(s *scratch, a *computation, n int) {
 	x.codesK, x.codesV = [panels][]byte{}, nil
 	c := &x.codes
 	c.k, c.v, c.one, c.rowQ, c.blocks = nil, nil, n == 1, false, false
+	if x.kernels.Dots != nil {
+		if c.v, _ = a.v.(panelSource); x.blocks == 1 {
+			c.k, _ = a.k.(panelSource)
+		}
+		c.viewK.unit = 1
+		return
+	}
 	if x.kernels.MultiplyCodes == nil || x.kernels.DecodeFloat16 == nil {
 		return
 	}
@@ -147,7 +155,10 @@ func ahead(panel, later []byte, offset int) int {
 
 // unitV is what P is multiplied with for values that are divided by it.
 func (x *vectors) unitV() float32 {
-	if x.codesV == nil {
+	switch {
+	case x.kernels.Dots != nil && !x.unsafe:
+		return dotsUnit
+	case x.codesV == nil:
 		return 1
 	}
 	return x.codes.viewV.unit
@@ -155,10 +166,16 @@ func (x *vectors) unitV() float32 {
 
 // direct reports whether all rows are one register block, so that codes need not be decoded
 // for more.
-func (x *vectors) direct() bool { return x.codes.blocks || x.rows == x.kernels.MR }
+func (x *vectors) direct() bool {
+	return x.codes.blocks || x.kernels.Dots == nil && x.rows == x.kernels.MR
+}
 
 // decodeKeys decodes a panel of keys, which is read more than once.
 func (x *vectors) decodeKeys(to []float32, i int) {
+	if x.kernels.Dots != nil {
+		x.packQuads(to, x.codesK[i], x.tableK)
+		return
+	}
 	x.decode(to, x.codesK[i], &x.codes.viewK, x.aheadOfKeys(i))
 }
 
@@ -216,7 +233,7 @@ func (x *vectors) multiplyCodes(c, scales []float32, codes []byte, v *codeView, 
 // says.
 func (x *vectors) multiplyValueCodes(s *scratch, kvHead, k0, n int) {
 	t, nr, v := &x.task, x.kernels.NR, &x.codes.viewV
-	depth := (n + n%2) * panel
+	depth := roundUp(n, 2*x.together) * panel
 	for d := 0; d < s.width; d += panel {
 		codes := x.codesV.panel(kvHead, k0, d)
 		t.Ahead = ahead(codes, x.codes.next, d*tile)
@@ -226,7 +243,11 @@ func (x *vectors) multiplyValueCodes(s *scratch, kvHead, k0, n int) {
 			continue
 		}
 		x.codes.buffer = grow(x.codes.buffer, tile*panel)
-		x.decode(x.codes.buffer[:depth], codes, v, t.Ahead)
+		if x.kernels.Dots != nil {
+			x.packQuads(x.codes.buffer[:depth], codes, x.tableV)
+		} else {
+			x.decode(x.codes.buffer[:depth], codes, v, t.Ahead)
+		}
 		for at := 0; at < panel; at += nr {
 			t.B, t.C = &x.codes.buffer[at], &s.o[x.first*s.width+d+at]
 			x.multiply()

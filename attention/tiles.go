@@ -4,9 +4,7 @@ import (
 	"math"
 	"sync"
 
-	"github.com/octavo-fp8/octavo/internal/cpu"
 	"github.com/octavo-fp8/octavo/internal/elementary"
-	"github.com/octavo-fp8/octavo/internal/microkernel"
 	"github.com/octavo-fp8/octavo/internal/softmax"
 )
 
@@ -84,7 +82,7 @@ func (s *scratch) begin(a *computation, f PFormat, kvHead, r0, r1 int) {
 		s.row[i] = rowState{lo: lo, hi: hi}
 		s.state[i] = softmax.Row{Max: float32(math.Inf(-1))}
 	}
-	if s.vectors.kernels = microkernel.For(cpu.Current()); s.vectors.kernels != nil {
+	if s.vectors.kernels = s.vectors.choose(s.q, a, n); s.vectors.kernels != nil {
 		s.vectors.begin(s, a)
 	}
 }

@@ -22,15 +22,18 @@ type vectors struct {
 	kernels *microkernel.Kernels // nil: plain Go does the work
 	task    microkernel.Task
 
-	q, k, v       []float32         // rows, panels of keys K-major, panels of values; or of pairs
+	q, k, v       []float32         // rows, panels of keys K-major, panels of values; or of pairs or quads
 	sums          []float32         // of parts of a block of scores, laid out as these
 	scalesQ       []float32         // [rows, blocks]
 	scalesK       [panels][]float32 // [blocks, panel]
 	depth, rows   int               // of a row of q, padded, and whole register blocks of rows
 	blocks, whole int               // that share scales, and those of full length
-	padded        int               // length of one of those, in whole pairs
+	padded        int               // length of one of those, in whole pairs or quads
+	together      int               // values in the place of a float32
 	first, last   int               // rows that see keys of the tile, from a whole block on
 	unsafe        bool              // values are not all finite
+
+	tableK, tableV *microkernel.BFloat16Table // of kernels with dot products
 
 	codesK [panels][]byte // of panels of keys, where they are read as they lie
 	codesV panelSource    // of panels of values, likewise
@@ -40,12 +43,14 @@ type vectors struct {
 // begin lays out the rows of queries that s has decoded.
 func (x *vectors) begin(s *scratch, a *computation) {
 	n, dim := len(s.row), a.sizes.Dim
-	x.blocks, x.whole = ceilDiv(dim, a.block), dim/a.block
-	x.padded = a.block + a.block%2
-	x.depth = x.whole * x.padded
-	if rest := dim % a.block; rest > 0 {
-		x.depth += rest + rest%2
+	x.together = 1
+	whole := 1
+	if x.kernels.Dots != nil {
+		x.together, whole = 2, quads
 	}
+	x.blocks, x.whole = ceilDiv(dim, a.block), dim/a.block
+	x.padded = roundUp(a.block, 2*x.together)
+	x.depth = x.whole*x.padded + roundUp(dim%a.block, 2*x.together)
 	x.beginCodes(s, a, n)
 	if x.rows = roundUp(n, x.kernels.MR); x.codes.blocks {
 		x.rows = max(x.rows, roundUp(n, microkernel.CodeRows))
@@ -53,7 +58,7 @@ func (x *vectors) begin(s *scratch, a *computation) {
 	if x.padded > deepest {
 		x.sums = grow(x.sums, len(s.p))
 	}
-	x.q, x.scalesQ = grow(x.q, x.rows*x.depth), grow(x.scalesQ, x.rows*x.blocks)
+	x.q, x.scalesQ = grow(x.q, roundUp(x.rows*x.depth, whole)), grow(x.scalesQ, x.rows*x.blocks)
 	clear(x.q)
 	clear(x.scalesQ)
 	block := a.q.block()
@@ -66,6 +71,7 @@ func (x *vectors) begin(s *scratch, a *computation) {
 			x.scalesQ[i*x.blocks+b] = s.scalesQ[i*held+lo/block]
 		}
 	}
+	x.quadRows(x.q)
 }
 
 // load lays out the tile that s has decoded, of n keys.
@@ -117,7 +123,7 @@ func (x *vectors) loadValues(s *scratch, width, n int) {
 	if x.unsafe = nan || amax > math.MaxFloat32; x.unsafe {
 		return
 	}
-	depth := n + n%2
+	depth := roundUp(n, 2*x.together)
 	x.v = grow(x.v, tile*s.width)
 	for d := 0; d < width; d += panel {
 		to, cols := x.v[d*tile:][:depth*panel], min(panel, width-d)
@@ -131,10 +137,13 @@ func (x *vectors) loadValues(s *scratch, width, n int) {
 	}
 }
 
-// pairUp makes a panel one of pairs, if that is what it is multiplied as.
+// pairUp makes a panel one of pairs or quads, if that is what it is multiplied as.
 func (x *vectors) pairUp(panel []float32) {
-	if x.kernels.MultiplyPairs != nil {
-		x.kernels.PairUp(&panel[0], len(panel))
+	switch k := x.kernels; {
+	case k.Dots != nil:
+		k.Dots.QuadPanel(&panel[0], len(panel))
+	case k.MultiplyPairs != nil:
+		k.PairUp(&panel[0], len(panel))
 	}
 }
 
@@ -185,7 +194,7 @@ func (x *vectors) multiplyKeys(s *scratch, n int) {
 	mr, nr := x.kernels.MR, x.kernels.NR
 	t := &x.task
 	*t = microkernel.Task{
-		StrideA: 4 * x.depth, StrideC: 4 * tile, StrideScaleA: 4 * x.blocks,
+		StrideA: 4 * x.depth / x.together, StrideC: 4 * tile, StrideScaleA: 4 * x.blocks,
 		RowBlocks: ceilDiv(x.last-x.first, mr),
 	}
 	for column := 0; column < n; column += nr {
@@ -234,8 +243,8 @@ func (x *vectors) multiplyDepth(keys, scales []float32) {
 			if lo+deepest >= length {
 				t.Flags |= microkernel.Last
 			}
-			t.Pairs = min(deepest, length-lo) / 2
-			t.A, t.B = &x.q[x.first*x.depth+at], &keys[at*panel]
+			t.Pairs = min(deepest, length-lo) / (2 * x.together)
+			t.A, t.B = &x.q[(x.first*x.depth+at)/x.together], &keys[at*panel/x.together]
 			x.multiply()
 			t.Flags = 0
 		}
@@ -260,12 +269,16 @@ func (x *vectors) multiplyValues(s *scratch, kvHead, k0, n int) {
 	}
 	rows := roundUp(x.last-x.first, mr)
 	clear(s.p[x.last*tile : (x.first+rows)*tile])
+	x.quadRows(s.p[x.first*tile : (x.first+rows)*tile])
 	t := &x.task
 	*t = microkernel.Task{
-		StrideA: 4 * tile, StrideC: 4 * s.width,
-		RowBlocks: rows / mr, Blocks: 1, Pairs: (n + 1) / 2,
+		StrideA: 4 * tile / x.together, StrideC: 4 * s.width,
+		RowBlocks: rows / mr, Blocks: 1, Pairs: ceilDiv(n, 2*x.together),
 		Flags: microkernel.First | microkernel.Last,
 		A:     &s.p[x.first*tile], ScaleA: &ones[0], ScaleB: &ones[0],
+	}
+	if x.kernels.Dots != nil {
+		t.ScaleA = &dotsScale
 	}
 	if x.codesV != nil {
 		x.multiplyValueCodes(s, kvHead, k0, n)

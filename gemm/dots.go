@@ -11,16 +11,6 @@ import (
 // quadDepth is how many k of a row dot products take at once.
 const quadDepth = 4
 
-// bfloat16Tables are indexed by format; nil for those whose codes are no sign and magnitude.
-var bfloat16Tables = func() (all [len(float16Views)]*microkernel.BFloat16Table) {
-	for _, f := range fp8.Formats() {
-		if t, ok := microkernel.NewBFloat16Table(f.Bits(), f.Float32); ok {
-			all[f] = t
-		}
-	}
-	return all
-}()
-
 // useDots is [microkernel.UseDots] but in tests.
 var useDots = microkernel.UseDots
 
@@ -30,7 +20,7 @@ var useDots = microkernel.UseDots
 // product of both formats' smallest values, so that none is a denormal, which the instruction
 // takes for zero. Of a row or a few, codes are better decoded in the kernel.
 func (p *product) dots(level cpu.Level, named bool) *microkernel.Kernels {
-	a, b := bfloat16Tables[p.a.format], bfloat16Tables[p.b.format]
+	a, b := microkernel.BFloat16TableOf(p.a.format), microkernel.BFloat16TableOf(p.b.format)
 	if level < cpu.AVX512BF16 || a == nil || b == nil || a.Least < 0x1p-126/b.Least {
 		return nil
 	}
@@ -56,7 +46,7 @@ func halves(values []float32) []uint16 {
 // are padded with zeros to quads.
 func (s *scratch) packDotRows(dst []uint16, dstStride int, codes []byte, stride, rows int, f fp8.Format, st step) {
 	n, padded := st.length(quadDepth)
-	blocks, table := st.blocks, bfloat16Tables[f]
+	blocks, table := st.blocks, microkernel.BFloat16TableOf(f)
 	if n == padded {
 		n, padded, blocks = n*blocks, n*blocks, 1
 	}
@@ -91,7 +81,7 @@ func (s *scratch) packDotArea(p *part, i0, i1, rows int, st step) {
 func (s *scratch) packDotPanel(b []float32, codes []byte, f fp8.Format, st step) {
 	const width = microkernel.PanelWidth
 	n, padded := st.length(quadDepth)
-	blocks, table := st.blocks, bfloat16Tables[f]
+	blocks, table := st.blocks, microkernel.BFloat16TableOf(f)
 	if n == padded {
 		n, padded, blocks = n*blocks, n*blocks, 1
 	}

@@ -90,6 +90,7 @@ var internals = map[string][]string{
 	"internal/number":             {"fp8"},
 	"internal/rounding":           {"fp8"},
 	"internal/softmax":            {"fp8"},
+	"internal/microkernel":        {"fp8"},
 	"internal/halves":             {"fp8"},
 	"internal/canonical":          {"fp8"},
 	"internal/arrays":             {"fp8", "safetensors"},

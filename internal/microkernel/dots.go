@@ -8,6 +8,7 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/internal/cpu"
 	"github.com/octavo-fp8/octavo/internal/kernels"
 )
@@ -25,6 +26,11 @@ type Dots struct {
 	// are dstStride bytes apart. PackPanel packs n k of a panel's codes, K-major.
 	PackRows  func(dst *uint16, dstStride int, codes *byte, stride, rows, n int, t *BFloat16Table)
 	PackPanel func(dst *uint16, codes *byte, n int, t *BFloat16Table)
+
+	// QuadRows makes rows of quads, in place, of rows of n float32 in all, and QuadPanel a panel
+	// of quads of one of n float32, K-major. The values must be bfloat16s, and n whole quads of
+	// all columns of a panel. The first half of the memory has the quads then.
+	QuadRows, QuadPanel func(values *float32, n int)
 }
 
 // DotsFor returns the micro-kernels with dot products that a level has, or nil if there are none.
@@ -81,6 +87,20 @@ func NewBFloat16Table(bits int, value func(code byte) float32) (*BFloat16Table, 
 	}
 	return t, true
 }
+
+// tables are indexed by format.
+var tables = func() []*BFloat16Table {
+	all := make([]*BFloat16Table, len(fp8.Formats()))
+	for _, f := range fp8.Formats() {
+		if t, ok := NewBFloat16Table(f.Bits(), f.Float32); ok {
+			all[f] = t
+		}
+	}
+	return all
+}()
+
+// BFloat16TableOf returns the table of a format, or nil if its codes are no sign and magnitude.
+func BFloat16TableOf(f fp8.Format) *BFloat16Table { return tables[f] }
 
 // UseDots returns the micro-kernels with dot products of bfloat16 where a level of the machine
 // has them, they give the canonical order's bits, and they are faster than those of float32, or

@@ -129,3 +129,55 @@ quad:
 	JNZ quad
 	VZEROUPPER
 	RET
+
+// The upper halves of two vectors: of each four float32 of a row the third, first, fourth and
+// second; of float32 of a k and of the second after it, in turns, the later first.
+DATA quadsOfRows<>+0(SB)/8, $0x0003000700010005
+DATA quadsOfRows<>+8(SB)/8, $0x000B000F0009000D
+DATA quadsOfRows<>+16(SB)/8, $0x0013001700110015
+DATA quadsOfRows<>+24(SB)/8, $0x001B001F0019001D
+DATA quadsOfRows<>+32(SB)/8, $0x0023002700210025
+DATA quadsOfRows<>+40(SB)/8, $0x002B002F0029002D
+DATA quadsOfRows<>+48(SB)/8, $0x0033003700310035
+DATA quadsOfRows<>+56(SB)/8, $0x003B003F0039003D
+GLOBL quadsOfRows<>(SB), RODATA|NOPTR, $64
+
+DATA quadsOfPanels<>+0(SB)/8, $0x0003002300010021
+DATA quadsOfPanels<>+8(SB)/8, $0x0007002700050025
+DATA quadsOfPanels<>+16(SB)/8, $0x000B002B00090029
+DATA quadsOfPanels<>+24(SB)/8, $0x000F002F000D002D
+DATA quadsOfPanels<>+32(SB)/8, $0x0013003300110031
+DATA quadsOfPanels<>+40(SB)/8, $0x0017003700150035
+DATA quadsOfPanels<>+48(SB)/8, $0x001B003B00190039
+DATA quadsOfPanels<>+56(SB)/8, $0x001F003F001D003D
+GLOBL quadsOfPanels<>(SB), RODATA|NOPTR, $64
+
+#define HALVES(A, B, To) \
+	VMOVDQU64 A(SI), Z1 \
+	VPERMT2W B(SI), Z0, Z1 \
+	VMOVDQU64 Z1, To(DI)
+
+#define QUADS(Order, A0, B0, A1, B1, A2, B2, A3, B3) \
+	MOVQ values+0(FP), SI \
+	MOVQ SI, DI \
+	MOVQ n+8(FP), CX \
+	VMOVDQU64 Order, Z0 \
+quads: \
+	HALVES(A0, B0, 0) \
+	HALVES(A1, B1, 64) \
+	HALVES(A2, B2, 128) \
+	HALVES(A3, B3, 192) \
+	ADDQ $512, SI \
+	ADDQ $256, DI \
+	SUBQ $128, CX \
+	JNZ quads \
+	VZEROUPPER \
+	RET
+
+// func quadRows(values *float32, n int)
+TEXT ·quadRows(SB), NOSPLIT, $0-16
+	QUADS(quadsOfRows<>(SB), 0, 64, 128, 192, 256, 320, 384, 448)
+
+// func quadPanel(values *float32, n int)
+TEXT ·quadPanel(SB), NOSPLIT, $0-16
+	QUADS(quadsOfPanels<>(SB), 0, 256, 64, 320, 128, 384, 192, 448)

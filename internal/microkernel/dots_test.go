@@ -74,12 +74,13 @@ func TestDots(t *testing.T) {
 		testMultiply(t, r, d, "Dots", d.Multiply, d.MR, d.NR, 3)
 		testMultiply(t, r, d, "FewDots", d.MultiplyFew, d.FewRows, FewWidth, 3)
 		testPackDots(t, r, d.Dots)
+		testQuads(t, r, d.Dots)
 	})
 }
 
-// tables are values of codes: as E5M2 has them, as E4M3FNUZ, whose code 0x80 is NaN, and of six
+// tableValues are values of codes: as E5M2 has them, as E4M3FNUZ, whose code 0x80 is NaN, and of six
 // bits, whose others do not count.
-var tables = map[string]func(code byte) float32{
+var tableValues = map[string]func(code byte) float32{
 	"six bits":     func(code byte) float32 { return float32(value(code&0x1F|code&0x20<<2, 2, 3)) },
 	"signed zeros": func(code byte) float32 { return float32(value(code, 2, 15)) },
 	"one zero": func(code byte) float32 {
@@ -91,7 +92,7 @@ var tables = map[string]func(code byte) float32{
 }
 
 func testPackDots(t *testing.T, r *rand.Rand, d *Dots) {
-	for name, of := range tables {
+	for name, of := range tableValues {
 		bits := 8
 		if name == "six bits" {
 			bits = 6
@@ -130,6 +131,26 @@ func testPackDots(t *testing.T, r *rand.Rand, d *Dots) {
 	}
 }
 
+// testQuads has float32s whose upper halves are any.
+func testQuads(t *testing.T, r *rand.Rand, d *Dots) {
+	for depth := 4; depth <= 64; depth += 4 {
+		n := depth * PanelWidth
+		before, rows, panel := make([]uint16, n), guarded[float32](t, n), guarded[float32](t, n)
+		fill(r, nil, before)
+		for i, x := range before {
+			rows[i] = math.Float32frombits(uint32(x) << 16)
+			panel[i] = rows[i]
+		}
+		d.QuadRows(&rows[0], n)
+		d.QuadPanel(&panel[0], n)
+		half := func(of []float32, at int) uint16 { return uint16(math.Float32bits(of[at/2]) >> (at % 2 * 16)) }
+		for i, x := range before {
+			require.Equal(t, x, half(rows, place(i)), "rows: %d of %d", i, n)
+			require.Equal(t, x, half(panel, panelPlace(i/PanelWidth, i%PanelWidth)), "panel: %d of %d", i, n)
+		}
+	}
+}
+
 func fill(r *rand.Rand, codes []byte, dst []uint16) {
 	for i := range codes {
 		codes[i] = byte(r.Uint32())
@@ -145,7 +166,7 @@ func TestBFloat16TableRefuses(t *testing.T) {
 	require.False(t, ok, "two's complement")
 	_, ok = NewBFloat16Table(8, func(code byte) float32 { return float32(code) * 1.01 })
 	require.False(t, ok, "more bits than bfloat16 has")
-	table, ok := NewBFloat16Table(8, tables["signed zeros"])
+	table, ok := NewBFloat16Table(8, tableValues["signed zeros"])
 	require.True(t, ok)
 	require.Equal(t, float32(math.Ldexp(1, -16)), table.Least)
 }

@@ -16,7 +16,7 @@ var avx512bf16 = Kernels{
 	Multiply: multiplyDots,
 	FewRows:  8, MultiplyFew: multiplyFewDots,
 	Transpose: transposeAVX512, TransposeCols: 16,
-	Dots: &Dots{PackRows: packDotRows, PackPanel: packDotPanel},
+	Dots: &Dots{PackRows: packDotRows, PackPanel: packDotPanel, QuadRows: quadRows, QuadPanel: quadPanel},
 }
 
 //go:noescape
@@ -30,6 +30,12 @@ func packDotRows(dst *uint16, dstStride int, codes *byte, stride, rows, n int, t
 
 //go:noescape
 func packDotPanel(dst *uint16, codes *byte, n int, t *BFloat16Table)
+
+//go:noescape
+func quadRows(values *float32, n int)
+
+//go:noescape
+func quadPanel(values *float32, n int)
 
 var avx512 = Kernels{
 	MR: 4, NR: 32, Direct: true,
