@@ -1,9 +1,13 @@
 package main
 
 import (
+	"bytes"
 	"encoding/binary"
 	"flag"
 	"fmt"
+	"image"
+	"image/color"
+	"image/png"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -103,7 +107,7 @@ func TestExhibitsPage(t *testing.T) {
 	for _, w := range museum {
 		for _, e := range w.exhibits {
 			require.Contains(t, string(text), sentence(e.fault), "run go test ./cmd/octavo -run TestExhibitsPage -update-museum")
-			require.FileExists(t, filepath.Join("../../docs/museum", e.name+".svg"))
+			require.FileExists(t, filepath.Join("../../docs/museum", e.name+".png"))
 		}
 	}
 }
@@ -115,9 +119,9 @@ func writeMuseum(t *testing.T) {
 		fmt.Fprintf(&page, "\n## %s\n\n%s\n", strings.ToUpper(w.name[:1])+w.name[1:], w.about)
 		for _, e := range w.exhibits {
 			f, text := w.judge(t, &e, 0)
-			require.NoError(t, os.WriteFile(filepath.Join("../../docs/museum", e.name+".svg"), []byte(picture(f, w.shown)), 0o666))
+			require.NoError(t, os.WriteFile(filepath.Join("../../docs/museum", e.name+".png"), picture(t, f, w.shown), 0o666))
 			repository, number, _ := strings.Cut(e.report, "#")
-			fmt.Fprintf(&page, "\n### %s\n\n![Errors](museum/%s.svg)\n\n", sentence(e.fault), e.name)
+			fmt.Fprintf(&page, "\n### %s\n\n![Errors](museum/%s.png)\n\n", sentence(e.fault), e.name)
 			if e.report != "" {
 				fmt.Fprintf(&page, "[%s](https://github.com/%s/issues/%s)\n\n", e.report, repository, number)
 			}
@@ -146,7 +150,7 @@ func sentence(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
 
 // picture draws the differences of a tensor: the largest of each cell, on a logarithmic
 // scale of the largest of all.
-func picture(f rebuiltFiles, name string) string {
+func picture(t *testing.T, f rebuiltFiles, name string) []byte {
 	const most = 56
 	honest, wrong := tensorOf(f.honest, name), tensorOf(f.wrong, name)
 	rows, cols := 1, honest.Shape[len(honest.Shape)-1]
@@ -174,21 +178,30 @@ func picture(f rebuiltFiles, name string) string {
 		}
 	}
 	const side = 6
-	var s strings.Builder
-	fmt.Fprintf(&s, "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" width=\"%d\"><rect width=\"100%%\" height=\"100%%\" fill=\"#f4f4f2\"/>\n",
-		across*side, down*side, across*side)
-	for n, x := range cells {
-		if x == 0 {
-			continue
+	m := image.NewPaletted(image.Rect(0, 0, across*side, down*side), palette())
+	for at := range m.Pix {
+		x := cells[at/(across*side)/side*across+at%(across*side)/side]
+		switch {
+		case x >= top && x > 0: // what is not finite, and the largest
+			m.Pix[at] = shades
+		case x > 0:
+			m.Pix[at] = uint8(1 + max(0, (1+math.Log10(x/top)/6)*(shades-1)))
 		}
-		depth := 1.0 // of what is not finite, and of the largest
-		if x < top {
-			depth = max(0, 1+math.Log10(x/top)/6)
-		}
-		fmt.Fprintf(&s, "<rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" fill=\"#8c1d40\" opacity=\"%.2f\"/>\n",
-			n%across*side, n/across*side, side, side, depth)
 	}
-	return s.String() + "</svg>\n"
+	var out bytes.Buffer
+	require.NoError(t, png.Encode(&out, m))
+	return out.Bytes()
+}
+
+const shades = 24
+
+// palette goes from paper to dark red.
+func palette() (p color.Palette) {
+	for n := range shades + 1 {
+		mix := func(from, to int) uint8 { return uint8(from + (to-from)*n/shades) }
+		p = append(p, color.RGBA{mix(0xf4, 0x8c), mix(0xf4, 0x1d), mix(0xf2, 0x40), 0xff})
+	}
+	return p
 }
 
 func tensorOf(all []safetensors.Tensor, name string) safetensors.Tensor {

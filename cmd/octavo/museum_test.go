@@ -65,14 +65,13 @@ func (e *exhibit) names(diagnosis string) bool {
 	return true
 }
 
-// diagnosis is what a report says under "What explains them", in one line, or the whole of
-// one that has no such part.
+// diagnosis is what a report says under "What explains them", in one line, or the first
+// paragraph of one that has no such part.
 func diagnosis(report string) string {
-	_, after, found := strings.Cut(report, "What explains them\n")
-	if !found {
-		return unbroken(report)
+	if _, after, found := strings.Cut(report, "What explains them\n"); found {
+		report = after
 	}
-	explains, _, _ := strings.Cut(after, "\n\n")
+	explains, _, _ := strings.Cut(report, "\n\n")
 	return unbroken(explains)
 }
 
