@@ -158,15 +158,21 @@ func TestStochasticIndex(t *testing.T) {
 // TestQuantizeWorkers checks that the number of goroutines changes nothing, with
 // tensors large enough to be shared: less so without kernels.
 func TestQuantizeWorkers(t *testing.T) {
-	large := map[cpu.Level][]int{cpu.Generic: {700, 131}}
-	if highest := cpu.Current(); highest != cpu.Generic && !testing.Short() {
-		large[highest] = []int{3300, 1000}
+	type tensors struct {
+		level cpu.Level
+		shape []int
 	}
-	for level, shape := range large {
+	large := []tensors{{cpu.Generic, []int{700, 131}}, {cpu.Generic, []int{91_703}}}
+	if highest := cpu.Current(); highest != cpu.Generic && !testing.Short() {
+		large = append(large, tensors{highest, []int{3300, 1000}}, tensors{highest, []int{1<<20 + 13}})
+	}
+	for _, each := range large {
+		level, shape := each.level, each.shape
 		restore, err := cpu.Force(level)
 		require.NoError(t, err)
 		defer restore()
-		src := convert[float32](mixed(rand.New(rand.NewPCG(5, 6)), shape[0]*shape[1], true))
+		rows, cols := matrixOf(shape)
+		src := convert[float32](mixed(rand.New(rand.NewPCG(5, 6)), rows*cols, true))
 		for _, b := range []tensor.Block{{}, {Rows: 1}, {Rows: 1, Cols: 128}, {Rows: 128, Cols: 128}, {Rows: 100, Cols: 1}, {Rows: 5, Cols: 100}, {Cols: 128}, {Rows: 1700}, {Rows: 3000, Cols: 1}} {
 			policy := fp8.Policy{Rounding: fp8.Rounding(b.Rows % 3), Seed: 9}
 			var want tensor.Tensor
@@ -181,7 +187,7 @@ func TestQuantizeWorkers(t *testing.T) {
 				if workers == 0 {
 					want, total = *x, st
 				}
-				require.True(t, bytes.Equal(want.Codes, x.Codes), "level %v, block %v, %d workers", level, b, workers)
+				require.True(t, bytes.Equal(want.Codes, x.Codes), "level %v, shape %v, block %v, %d workers", level, shape, b, workers)
 				require.Equal(t, want.Scales, x.Scales)
 				require.Equal(t, total, st)
 			}

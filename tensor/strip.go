@@ -41,9 +41,8 @@ func (j *job[T]) strips(s *scratch, lo, hi int, total *fp8.Stats) error {
 // eachStrip calls f for each strip of rows [lo, hi), which start and end with a block or
 // where workers split one.
 func (j *job[T]) eachStrip(lo, hi int, f func(at strip) error) error {
-	_, cols := j.t.Dims()
-	blockRows, blockCols := j.t.Block.Extents(j.t.Dims())
-	_, gridCols := j.t.Grid()
+	cols, blockRows, blockCols := j.cut.cols, j.cut.blockRows, j.cut.blockCols
+	gridCols := ceilDiv(cols, blockCols)
 	flat := blockCols == cols // all of a block is one row of a strip
 	bandRows := blockRows
 	if blockRows == 1 && cols%blockCols == 0 {
@@ -53,7 +52,7 @@ func (j *job[T]) eachStrip(lo, hi int, f func(at strip) error) error {
 		rows := min(bandRows-(i%blockRows), hi-i)
 		band := strip{i * cols, rows, cols, cols, blockCols, i / blockRows * gridCols}
 		if flat {
-			band = strip{i * cols, 1, rows * cols, 0, blockRows * blockCols, i / blockRows * gridCols}
+			band = strip{i * cols, 1, min(rows*cols, len(j.src)-i*cols), 0, blockRows * blockCols, i / blockRows * gridCols}
 		}
 		width := stripWidth(band.rows, band.block)
 		for k := 0; k < band.cols; k += width {
