@@ -28,10 +28,12 @@ type job[T fp8.Float] struct {
 	alone bool
 
 	// Amaxes of all blocks are found, into t.Scales, before any is encoded where q has
-	// Levels, and where workers split blocks: these have the scales that are kept then.
-	first  bool
-	split  bool
-	scales []fp8.Scale
+	// Levels, unless rows have theirs one after the other, and where workers split blocks:
+	// these have the scales that are kept then.
+	first   bool
+	byLevel bool
+	split   bool
+	scales  []fp8.Scale
 
 	blocks BlocksReporter // hears of strips; or nil
 
@@ -68,7 +70,7 @@ func quantize[T fp8.Float](ctx context.Context, t *Tensor, src []T, q Quantizer)
 	}
 	j.meter.Start(ctx, q.Progress, q.Op, units)
 	j.fill()
-	if j.err == nil && (q.Levels != nil || j.split) {
+	if j.err == nil && (q.Levels != nil && !j.byLevel || j.split) {
 		j.amaxes(workers)
 	}
 	if j.err == nil {
@@ -109,6 +111,14 @@ func (j *job[T]) cutFor(workers int) {
 	j.split = j.q.Reporter == nil && workers > 1 && c.blockRows > 1 && j.rows == c.blockRows && ceilDiv(c.rows, j.rows) < 2*workers
 	if j.split {
 		j.rows = max(size/c.cols, 1)
+	}
+	// Rows of one level stay in cache.
+	each := j.q.LevelRows
+	j.byLevel = j.q.Levels != nil && each > 0 && each%c.blockRows == 0 && each < c.rows && each*c.cols <= jobSize &&
+		!j.split && (j.q.Reporter == nil || j.blocks != nil)
+	if j.byLevel {
+		j.rows = max(j.rows/each, 1) * each
+		j.t.Outer = Outer{Scales: resize(j.t.Outer.Scales, ceilDiv(c.rows, each)), Rows: each}
 	}
 	j.cut = c
 }
@@ -167,6 +177,24 @@ func (j *job[T]) amaxes(workers int) {
 		}
 		return nil
 	})
+}
+
+// setLevels asks for the outer scales of rows [lo, hi), of which t.Scales are amaxes.
+func (j *job[T]) setLevels(lo, hi int) error {
+	_, gridCols := j.t.Grid()
+	first := lo / j.cut.blockRows * gridCols
+	o, err := j.q.Levels(lo, hi, j.t.Scales[first:][:ceilDiv(hi-lo, j.cut.blockRows)*gridCols])
+	if err != nil {
+		return err
+	}
+	if want := ceilDiv(hi-lo, j.q.LevelRows); len(o.Scales) != want {
+		return j.t.shapeError("rows %d to %d need %d outer scales, there are %d", lo, hi, want, len(o.Scales))
+	}
+	copy(j.t.Outer.Scales[lo/j.q.LevelRows:], o.Scales)
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.t.Outer.Divide = o.Divide
+	return nil
 }
 
 // listen finds out whether the Reporter can hear of strips.
