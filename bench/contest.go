@@ -54,6 +54,8 @@ const (
 	// InFP8 is octavo's product of the same shape in FP8, which those of narrow formats are
 	// compared with.
 	InFP8 = "octavo in FP8"
+	// plainEncode is octavo's encoding to E4M3 with Stats, which quantizing is compared with.
+	plainEncode = "octavo's encode"
 )
 
 // contestant takes turns.
@@ -204,7 +206,7 @@ func (c *contestant) against(other *contestant) bool {
 		return false
 	case Roof, TileRoof:
 		return c.Level == other.Level && other.rates[0] > 0
-	case OneProduct, InFP8:
+	case OneProduct, InFP8, plainEncode:
 		return c.Level == other.Level && c.Packed == other.Packed
 	}
 	return true

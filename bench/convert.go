@@ -48,8 +48,18 @@ var byLevel = append([]task{
 	{"encode, with Stats", (*converted).encode},
 	{"decode", (*converted).decode},
 	{"amax", (*converted).amax},
-	{"amax, scale, encode: 1x128", (*converted).quantize},
+	{quantizing + "1x128", (*converted).quantize},
 }, narrowTasks()...)
+
+// quantizing is what names of tasks begin with that find amaxes and scales, too.
+const quantizing = "amax, scale, encode: "
+
+// quantizers are profiles of other sorts than those of recipes and the default one: a scale for
+// the tensor, one of a byte alone, outer scales for each row, blocks that are divided under an
+// outer scale, and a choice between two scales.
+var quantizers = []scaling.Profile{
+	scaling.TECurrent, scaling.NVFP4TorchAO, scaling.NVFP4TERow, scaling.NVFP4ModelOpt, scaling.NVFP4TE4Over6MAE448,
+}
 
 // narrowTasks are conversions to and from narrower formats.
 func narrowTasks() (tasks []task) {
@@ -62,12 +72,18 @@ func narrowTasks() (tasks []task) {
 			return nil
 		}})
 	}
-	for _, r := range NarrowRecipes() {
-		tasks = append(tasks, task{"amax, scale, encode: " + string(r), func(v *converted) error {
+	quantize := func(name string, r scaling.Recipe) {
+		tasks = append(tasks, task{quantizing + name, func(v *converted) error {
 			q := v.quantizer
-			q.Recipe = r.of().input
+			q.Recipe = r
 			return scaling.Quantize(context.Background(), &v.tensor, v.floats, q)
 		}})
+	}
+	for _, r := range NarrowRecipes() {
+		quantize(string(r), r.of().input)
+	}
+	for _, p := range quantizers {
+		quantize(string(p), p.Recipe(scaling.Input))
 	}
 	return append(tasks, task{"Hadamard transform of 16", func(v *converted) error {
 		h := scaling.Hadamard{Signs: scaling.NVIDIASigns, Workers: 1}

@@ -275,7 +275,7 @@ func TestPeerSuite(t *testing.T) {
 			}
 		}
 	}
-	for _, name := range []string{"openblas-sgemm", "openblas-sgemv", "memcpy", "onednn-f32", OneProduct} {
+	for _, name := range []string{"openblas-sgemm", "openblas-sgemv", "memcpy", "onednn-f32", OneProduct, plainEncode} {
 		if !to[name] {
 			t.Errorf("nothing is compared with %s, only with %v", name, to)
 		}

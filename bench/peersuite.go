@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/octavo-fp8/octavo/internal/cpu"
@@ -461,7 +462,7 @@ type conversionContest struct {
 
 var conversionContests = append([]conversionContest{
 	{"encode, with Stats", (*converted).encode, []string{"memcpy", "onednn-f32-to-bf16", "onednn-f32-to-fp8"}},
-	{"amax, scale, encode: 1x128", (*converted).quantize, []string{"memcpy", "onednn-f32-to-bf16", "onednn-f32-to-fp8"}},
+	{quantizing + "1x128", (*converted).quantize, []string{"memcpy", "onednn-f32-to-bf16", "onednn-f32-to-fp8"}},
 	{"decode", (*converted).decode, []string{"memcpy", "onednn-bf16-to-f32", "onednn-fp8-to-f32"}},
 	{"amax", (*converted).amax, []string{"memcpy"}},
 }, narrowContests()...)
@@ -481,6 +482,11 @@ func (p *peering) convert(c conversionContest) error {
 	var all []*contestant
 	for _, one := range (task{c.what, c.do}).cases(v, p.Levels, Octavo) {
 		all = append(all, one.contestant(Octavo, amount))
+	}
+	if strings.HasPrefix(c.what, quantizing) {
+		for _, one := range (task{c.what, (*converted).encode}).cases(v, p.Levels, Octavo) {
+			all = append(all, one.contestant(plainEncode, amount))
+		}
 	}
 	s := Shape{M: 1, N: p.Elements, K: 1, Experts: 1}
 	if _, err := p.programs[0].shape(s, 1); err != nil {

@@ -42,7 +42,7 @@ func TestSuite(t *testing.T) {
 		t.Errorf("%d of %d cases done, %d began", r.Done, r.Cases, began)
 	}
 	levels := len(s.Levels)
-	if products, conversions := 2*(4*levels+2), 2+15*levels; len(r.Products) != products || len(r.Conversions) != conversions {
+	if products, conversions := 2*(4*levels+2), 2+20*levels; len(r.Products) != products || len(r.Conversions) != conversions {
 		t.Errorf("%d products and %d conversions, want %d and %d", len(r.Products), len(r.Conversions), products, conversions)
 	}
 	for _, p := range r.Products {

@@ -14,8 +14,8 @@ func e8m0Scale(e fp8.E8M0) fp8.Scale { return storeAndMultiply(e.Float32()) }
 // mxExponent is the scale of an amax with the given exponent field, so that the largest
 // power of two in the block becomes the largest in the format: 2^127 for that of 2^128 in
 // MXINT8, where the latter is 1.
-func mxExponent(field int, l limits) fp8.Scale {
-	emax := int(math.Float32bits(l.max)>>23) - 127
+func mxExponent(field int, largest float32) fp8.Scale {
+	emax := int(math.Float32bits(largest)>>23) - 127
 	return e8m0Scale(fp8.E8M0(min(max(field-emax, 0), largestE8M0)))
 }
 
@@ -27,7 +27,7 @@ func mxFloor(amax float32, l limits) fp8.Scale {
 	if !number.IsFinite(amax) {
 		return e8m0Scale(fp8.E8M0NaN)
 	}
-	return mxExponent(int(math.Float32bits(amax)>>23), l)
+	return mxExponent(int(math.Float32bits(amax)>>23), l.max)
 }
 
 // mxCeil is ScaleCalculationMode.CEIL of torchao's mx_tensor.py: amax is rounded up to a
@@ -36,30 +36,30 @@ func mxCeil(amax float32, l limits) fp8.Scale {
 	if !number.IsFinite(amax) {
 		return e8m0Scale(fp8.E8M0NaN)
 	}
-	return mxExponent(int((math.Float32bits(amax)+0x7FFFFF)>>23), l)
+	return mxExponent(int((math.Float32bits(amax)+0x7FFFFF)>>23), l.max)
 }
 
 // mxEven is ScaleCalculationMode.EVEN of torchao's mx_tensor.py: amax is rounded to the
 // format's bits of mantissa first.
-func mxEven(amax float32, l limits) fp8.Scale { return mxNearest(amax, l.mantissa, l) }
+func mxEven(amax float32, l limits) fp8.Scale { return mxNearest(amax, l.mantissa, l.max) }
 
 // mxCompressedTensors is generate_mx_scales of compressed-tensors' mxfp_utils.py, which
 // rounds to the one bit of mantissa of E2M1 whatever the format.
-func mxCompressedTensors(amax float32, l limits) fp8.Scale { return mxNearest(amax, 1, l) }
+func mxCompressedTensors(amax float32, l limits) fp8.Scale { return mxNearest(amax, 1, l.max) }
 
 // mxNearest adds half of what is behind the given bits of mantissa. What carries to 2^128
 // is not finite any more.
-func mxNearest(amax float32, mantissa int, l limits) fp8.Scale {
+func mxNearest(amax float32, mantissa int, largest float32) fp8.Scale {
 	if !number.IsFinite(amax) {
 		return e8m0Scale(fp8.E8M0NaN)
 	}
-	return mxFloor(math.Float32frombits(math.Float32bits(amax)+1<<(22-mantissa)), l)
+	return mxFloor(math.Float32frombits(math.Float32bits(amax)+1<<(22-mantissa)), limits{max: largest})
 }
 
 // mxRCeil is float_to_e8m0 of TransformerEngine's ptx_arch_spec.cuh, which is
 // cvt.rp.satfinite.ue8m0x2.f32 of PTX.
 func mxRCeil(amax float32, l limits) fp8.Scale {
-	return e8m0Scale(min(mxRoundedUp(amax, l), largestE8M0))
+	return e8m0Scale(min(mxRoundedUp(amax, l.max), largestE8M0))
 }
 
 // mxRCeilTorchAO is ScaleCalculationMode.RCEIL of torchao's mx_tensor.py, whose scale of an
@@ -72,8 +72,8 @@ func mxRCeilTorchAO(amax float32, l limits) fp8.Scale {
 }
 
 // mxRoundedUp is amax*(1/max) rounded up to a power of two: NaN above 2^127.
-func mxRoundedUp(amax float32, l limits) fp8.E8M0 {
-	x := float32(amax * float32(1/l.max))
+func mxRoundedUp(amax, largest float32) fp8.E8M0 {
+	x := float32(amax * float32(1/largest))
 	bits := math.Float32bits(x)
 	exponent, mantissa := bits>>23, bits&0x7FFFFF
 	halfOfSmallest := exponent == 0 && mantissa <= 1<<22

@@ -50,7 +50,10 @@ func (u *underLevel) row(stored, factors, amax []float32, l limits) {
 	var codes [piece]byte
 	e := fp8.NewEncoder(fp8.E4M3, u.policy)
 	u.codes(&e, codes[:len(amax)], amax, l.level)
-	fp8.Decode(stored, codes[:len(amax)], fp8.E4M3)
+	stored = stored[:len(amax)]
+	for i, code := range codes[:len(amax)] {
+		stored[i] = ue4m3[code&0x7F]
+	}
 	u.of(stored, factors, l.level)
 	u.setZeros(stored, factors, amax, codes[:len(amax)], l.level)
 }

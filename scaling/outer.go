@@ -88,9 +88,17 @@ type levels struct {
 	blocks   int // rows of a block
 }
 
-// outer are the levels as a tensor keeps them.
-func (s *levels) outer(rule *outerRule) tensor.Outer {
-	return tensor.Outer{Scales: s.scales, Rows: s.rows, Divide: rule.divide}
+// over returns which levels, [from, to), are those of rows [lo, hi).
+func (s *levels) over(lo, hi int) (from, to int) {
+	if len(s.amax) == 1 {
+		return 0, 1
+	}
+	return lo / s.rows, (hi + s.rows - 1) / s.rows
+}
+
+// outer are levels [from, to) as a tensor keeps them.
+func (s *levels) outer(rule *outerRule, from, to int) tensor.Outer {
+	return tensor.Outer{Scales: s.scales[from:to], Rows: s.rows, Divide: rule.divide}
 }
 
 // start prepares for t, whose recipe is q's.
@@ -100,31 +108,32 @@ func (s *levels) start(t *tensor.Tensor, q *Quantizer) {
 	_, s.gridCols = t.Grid()
 	s.blocks, _ = t.Block.Extents(rows, cols)
 	n := outerCount(t, s.rows)
-	s.all, s.scales = s.all[:0], s.scales[:0]
+	s.all, s.scales = append(s.all[:0], make([]level, n)...), append(s.scales[:0], make([]float32, n)...)
 	s.amax, s.nan = append(s.amax[:0], make([]float32, n)...), append(s.nan[:0], make([]bool, n)...)
 }
 
-// set finds out the levels from their amaxes.
-func (s *levels) set(traits *traits) {
-	for i, amax := range s.amax {
+// set finds out levels [from, to) from their amaxes.
+func (s *levels) set(traits *traits, from, to int) {
+	for i := from; i < to; i++ {
+		amax := s.amax[i]
 		if s.nan[i] && !traits.leavesNaN {
 			amax = float32(math.NaN())
 		}
 		l := traits.outer.level(amax)
 		l.stored = number.Canonical(l.stored)
-		s.all, s.scales = append(s.all, l), append(s.scales, l.stored)
+		s.all[i], s.scales[i] = l, l.stored
 	}
 }
 
-// fromBlocks finds the amaxes of levels from those of blocks, and reports whether it could: a
-// NaN hides what else is in its block.
-func (s *levels) fromBlocks(amax []float32, leavesNaN bool) (ok bool) {
+// fromBlocks finds the amaxes of levels [from, to) from those of blocks, and reports whether it
+// could: a NaN hides what else is in its block.
+func (s *levels) fromBlocks(from, to int, amax []float32, leavesNaN bool) (ok bool) {
 	under := len(amax) // blocks under each
 	if len(s.amax) > 1 {
 		under = s.rows / s.blocks * s.gridCols
 	}
-	for i := range s.amax {
-		lo := min(i*under, len(amax))
+	for i := from; i < to; i++ {
+		lo := min((i-from)*under, len(amax))
 		s.amax[i], s.nan[i] = fp8.Amax(amax[lo:min(lo+under, len(amax))])
 		if s.nan[i] && leavesNaN {
 			return false
@@ -133,17 +142,17 @@ func (s *levels) fromBlocks(amax []float32, leavesNaN bool) (ok bool) {
 	return true
 }
 
-// outerAmax finds the largest magnitude under each outer scale.
-func outerAmax(ctx context.Context, s *levels, g *grid, workers int) error {
+// outerAmax finds the largest magnitude under each outer scale of elements [first, end).
+func outerAmax(ctx context.Context, s *levels, g *grid, first, end, workers int) error {
 	const grain = 1 << 20
-	n := g.rows * g.cols
+	n := end - first
 	if n <= grain {
-		return outerAmaxOf(ctx, s, nil, g, 0, n)
+		return outerAmaxOf(ctx, s, nil, g, first, end)
 	}
 	var mu sync.Mutex
 	var failed error
 	parallel.For(n, grain, workers, func(lo, hi int) {
-		if err := outerAmaxOf(ctx, s, &mu, g, lo, hi); err != nil {
+		if err := outerAmaxOf(ctx, s, &mu, g, first+lo, first+hi); err != nil {
 			mu.Lock()
 			failed = err
 			mu.Unlock()

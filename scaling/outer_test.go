@@ -459,3 +459,27 @@ func quantized[T fp8.Float](t *testing.T, r scaling.Recipe, src []T, shape ...in
 	require.NoError(t, scaling.Quantize(t.Context(), x, src, scaling.Quantizer{Recipe: r}))
 	return x
 }
+
+// TestOuterOfRowsAlone: a tensor under an outer scale for each row is its rows, each quantized
+// alone, also where there are NaN, and rows enough that not all are looked at in one go.
+func TestOuterOfRowsAlone(t *testing.T) {
+	const rows, cols = 150, 400
+	r := rand.New(rand.NewPCG(11, 12))
+	src := make([]float32, rows*cols)
+	for i := range src {
+		src[i] = float32(math.Ldexp(r.NormFloat64(), i/cols%20-10))
+		if r.IntN(500) == 0 {
+			src[i] = float32(math.NaN())
+		}
+	}
+	q := scaling.Quantizer{Recipe: scaling.NVFP4TERow.Recipe(scaling.Input)}
+	x := &tensor.Tensor{Shape: []int{rows, cols}}
+	require.NoError(t, scaling.Quantize(t.Context(), x, src, q))
+	for i := range rows {
+		row := &tensor.Tensor{Shape: []int{1, cols}}
+		require.NoError(t, scaling.Quantize(t.Context(), row, src[i*cols:(i+1)*cols], q))
+		require.Equal(t, row.Codes, x.Codes[i*cols:(i+1)*cols], "row %d", i)
+		require.Equal(t, row.Scales, x.Scales[i*len(row.Scales):(i+1)*len(row.Scales)], "row %d", i)
+		require.Equal(t, row.Outer.Scales[0], x.Outer.Scales[i], "row %d", i)
+	}
+}

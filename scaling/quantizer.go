@@ -128,11 +128,12 @@ func quantizeInTime[T fp8.Float](ctx context.Context, t *tensor.Tensor, src []T,
 		s.levels.start(t, q)
 		if q.OuterAmax != nil {
 			copy(s.levels.amax, q.OuterAmax)
-			s.levels.set(s.traits)
-			encoding.Outer = s.levels.outer(s.traits.outer)
+			n := len(q.OuterAmax)
+			s.levels.set(s.traits, 0, n)
+			encoding.Outer = s.levels.outer(s.traits.outer, 0, n)
 		} else {
 			s.ctx, s.workers = ctx, q.Workers
-			encoding.Levels = s.outerLevels
+			encoding.Levels, encoding.LevelRows = s.outerLevels, s.levels.rows
 		}
 	}
 	s.grid.set(t, sourceOf(src))
@@ -187,7 +188,7 @@ type inTime struct {
 	// Of this inTime, made once: each would be allocated anew for a call of Quantize.
 	scale       tensor.ScaleFunc
 	scaleRow    tensor.ScaleRowFunc
-	outerLevels func(amax []float32) (tensor.Outer, error)
+	outerLevels func(lo, hi int, amax []float32) (tensor.Outer, error)
 }
 
 // inTimes are *inTime, reused from call to call.
@@ -203,15 +204,16 @@ func (s *inTime) put() {
 	inTimes.Put(s)
 }
 
-// outer returns the outer scales for blocks of such amaxes.
-func (s *inTime) outer(amax []float32) (tensor.Outer, error) {
-	if !s.levels.fromBlocks(amax, s.traits.leavesNaN) {
-		if err := outerAmax(s.ctx, &s.levels, &s.grid, s.workers); err != nil {
+// outer returns the outer scales of rows [lo, hi), whose blocks have such amaxes.
+func (s *inTime) outer(lo, hi int, amax []float32) (tensor.Outer, error) {
+	from, to := s.levels.over(lo, hi)
+	if !s.levels.fromBlocks(from, to, amax, s.traits.leavesNaN) {
+		if err := outerAmax(s.ctx, &s.levels, &s.grid, lo*s.grid.cols, hi*s.grid.cols, s.workers); err != nil {
 			return tensor.Outer{}, err
 		}
 	}
-	s.levels.set(s.traits)
-	return s.levels.outer(s.traits.outer), nil
+	s.levels.set(s.traits, from, to)
+	return s.levels.outer(s.traits.outer, from, to), nil
 }
 
 func (s *inTime) blockScale(block int, amax float32, nan bool) fp8.Scale {

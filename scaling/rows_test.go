@@ -3,14 +3,16 @@ package scaling
 import (
 	"math"
 	"math/rand/v2"
-	"os"
 	"slices"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/internal/number"
+	"github.com/octavo-fp8/octavo/internal/parallel"
+	"github.com/octavo-fp8/octavo/internal/testutil"
 	"github.com/octavo-fp8/octavo/tensor"
 )
 
@@ -141,10 +143,10 @@ func sameEffect(s fp8.Scale) [3]uint32 {
 }
 
 // TestStepsEverywhere compares the steps of profiles with scales in E8M0 with their formulas at
-// every amax, which takes minutes: only where OCTAVO_EXHAUSTIVE is set.
+// every amax, on all processors: only where OCTAVO_EXHAUSTIVE is 1.
 func TestStepsEverywhere(t *testing.T) {
-	if os.Getenv("OCTAVO_EXHAUSTIVE") == "" {
-		t.Skip("OCTAVO_EXHAUSTIVE is not set")
+	if !testutil.Full() {
+		t.Skip("OCTAVO_EXHAUSTIVE is not 1")
 	}
 	for i := range profiles {
 		tr := &profiles[i]
@@ -152,22 +154,43 @@ func TestStepsEverywhere(t *testing.T) {
 			continue
 		}
 		t.Run(string(tr.profile), func(t *testing.T) {
-			t.Parallel()
+			const amaxes = 0x7F800001 // the last is infinity
 			l := Recipe{Profile: tr.profile, Format: tr.profile.Recipe(Input).Format}.limits(math.MaxFloat32)
-			s, amax := tr.steps(l), make([]float32, 1<<12)
-			stored, factors := make([]float32, len(amax)), make([]float32, len(amax))
-			for first := uint32(0); first <= 0x7F800000; first += uint32(len(amax)) {
-				amax = amax[:min(1<<12, 0x7F800001-first)] // the last is infinity
-				for i := range amax {
-					amax[i] = math.Float32frombits(first + uint32(i))
-				}
-				s.row(stored[:len(amax)], factors, amax)
-				for i, a := range amax {
-					if got := uint64(math.Float32bits(stored[i])) | uint64(math.Float32bits(factors[i]))<<32; got != bothBits(tr.scale(a, l), tr.divide) {
-						t.Fatalf("amax %v (%08x): %016x", a, math.Float32bits(a), got)
+			s := tr.steps(l)
+			var compared atomic.Int64
+			parallel.For(amaxes, chunk, 0, func(lo, hi int) {
+				for lo < hi && !t.Failed() {
+					n := min(chunk, hi-lo)
+					if bits, want, got := firstOther(tr, l, s, uint32(lo), n); want != got {
+						t.Errorf("amax %v (%08x): %016x, want %016x", math.Float32frombits(bits), bits, got, want)
 					}
+					compared.Add(int64(n))
+					lo += n
 				}
+			})
+			if !t.Failed() {
+				require.EqualValues(t, amaxes, compared.Load())
 			}
 		})
 	}
+}
+
+// chunk is how many amaxes are compared at a time.
+const chunk = 1 << 10
+
+// firstOther returns the first of n amaxes, the bits of which follow each other, at which steps
+// are not what their formula is, and both; or the same twice.
+func firstOther(tr *traits, l limits, s *steps, first uint32, n int) (bits uint32, want, got uint64) {
+	var amax, stored, factors [chunk]float32
+	for i := range amax {
+		amax[i] = math.Float32frombits(first + uint32(i))
+	}
+	s.row(stored[:n], factors[:n], amax[:n])
+	for i, a := range amax[:n] {
+		got := uint64(math.Float32bits(stored[i])) | uint64(math.Float32bits(factors[i]))<<32
+		if want := bothBits(tr.scale(a, l), tr.divide); want != got {
+			return math.Float32bits(a), want, got
+		}
+	}
+	return 0, 0, 0
 }

@@ -23,14 +23,17 @@ type job[T fp8.Float] struct {
 	t     *Tensor
 	src   []T
 	q     Quantizer
+	cut   cut
 	rows  int // of each part that a worker takes; a multiple of a block's, unless split
 	alone bool
 
 	// Amaxes of all blocks are found, into t.Scales, before any is encoded where q has
-	// Levels, and where workers split blocks: these have the scales that are kept then.
-	first  bool
-	split  bool
-	scales []fp8.Scale
+	// Levels, unless rows have theirs one after the other, and where workers split blocks:
+	// these have the scales that are kept then.
+	first   bool
+	byLevel bool
+	split   bool
+	scales  []fp8.Scale
 
 	blocks BlocksReporter // hears of strips; or nil
 
@@ -45,10 +48,12 @@ type job[T fp8.Float] struct {
 	err error
 }
 
+// cut is the matrix that workers see, and its blocks. Where they could share no row of the
+// tensor's own, it has shorter rows, the last of which may not be whole.
+type cut struct{ rows, cols, blockRows, blockCols int }
+
 // quantize encodes src, which is not empty.
 func quantize[T fp8.Float](ctx context.Context, t *Tensor, src []T, q Quantizer) error {
-	rows, cols := t.Dims()
-	blockRows, _ := t.Block.Extents(rows, cols)
 	workers := q.workers(len(src))
 	pool := jobPool[T]()
 	j, _ := pool.Get().(*job[T])
@@ -58,22 +63,14 @@ func quantize[T fp8.Float](ctx context.Context, t *Tensor, src []T, q Quantizer)
 	}
 	j.t, j.src, j.q, j.err = t, src, q, nil
 	j.listen()
+	j.cutFor(workers)
 	units := int64(2 * len(src))
-	size := jobSize
-	if q.Reporter != nil && workers > 1 {
-		size = min(size, len(src)/(2*workers)) // so that nobody waits long for another
-	}
-	j.rows = max(size/cols/blockRows, 1) * blockRows
-	j.split = q.Reporter == nil && workers > 1 && blockRows > 1 && j.rows == blockRows && ceilDiv(rows, j.rows) < 2*workers
-	if j.split {
-		j.rows = max(jobSize/cols, 1)
-	}
 	if q.Levels != nil && q.Reporter != nil && j.blocks == nil {
 		units += int64(len(src)) // blocks that are reported one by one are read once more
 	}
 	j.meter.Start(ctx, q.Progress, q.Op, units)
 	j.fill()
-	if j.err == nil && (q.Levels != nil || j.split) {
+	if j.err == nil && (q.Levels != nil && !j.byLevel || j.split) {
 		j.amaxes(workers)
 	}
 	if j.err == nil {
@@ -87,6 +84,43 @@ func quantize[T fp8.Float](ctx context.Context, t *Tensor, src []T, q Quantizer)
 		return fmt.Errorf("tensor %q: %w", t.Name, err)
 	}
 	return nil
+}
+
+// cutFor decides how workers share the rows.
+func (j *job[T]) cutFor(workers int) {
+	var c cut
+	c.rows, c.cols = j.t.Dims()
+	c.blockRows, c.blockCols = j.t.Block.Extents(c.rows, c.cols)
+	size, n := jobSize, len(j.src)
+	if workers > 1 && j.q.Reporter != nil {
+		size = min(size, n/(2*workers)) // so that nobody waits long for another
+	}
+	oneBlock := len(j.t.Scales) == 1
+	if workers > 1 && j.q.Reporter == nil && (oneBlock || c.rows == 1 && j.q.Fill == nil) {
+		size = min(size, ceilDiv(n, 2*workers))
+		if oneBlock {
+			c.blockCols = size
+		}
+		c.cols = ceilDiv(size, c.blockCols) * c.blockCols
+		c.rows = ceilDiv(n, c.cols)
+		if oneBlock {
+			c.blockRows = c.rows
+		}
+	}
+	j.rows = max(size/c.cols/c.blockRows, 1) * c.blockRows
+	j.split = j.q.Reporter == nil && workers > 1 && c.blockRows > 1 && j.rows == c.blockRows && ceilDiv(c.rows, j.rows) < 2*workers
+	if j.split {
+		j.rows = max(size/c.cols, 1)
+	}
+	// Rows of one level stay in cache.
+	each := j.q.LevelRows
+	j.byLevel = j.q.Levels != nil && each > 0 && each%c.blockRows == 0 && each < c.rows && each*c.cols <= jobSize &&
+		!j.split && (j.q.Reporter == nil || j.blocks != nil)
+	if j.byLevel {
+		j.rows = max(j.rows/each, 1) * each
+		j.t.Outer = Outer{Scales: resize(j.t.Outer.Scales, ceilDiv(c.rows, each)), Rows: each}
+	}
+	j.cut = c
 }
 
 // fill has src written, and as much as can be encoded meanwhile.
@@ -114,8 +148,7 @@ func (j *job[T]) early(lo, hi int) {
 
 // run has workers do j's parts.
 func (j *job[T]) run(workers int) {
-	rows, _ := j.t.Dims()
-	jobs := ceilDiv(rows-int(j.from.Load()), j.rows)
+	jobs := ceilDiv(j.cut.rows-int(j.from.Load()), j.rows)
 	workers = min(workers, jobs)
 	j.alone = workers == 1
 	j.queue.Run(jobs, workers, j)
@@ -135,9 +168,8 @@ func (j *job[T]) amaxes(workers int) {
 	}
 	s := scratchPool.Get().(*scratch)
 	defer s.put()
-	rows, _ := j.t.Dims()
 	j.scales = resize(j.scales, len(j.t.Scales))
-	j.eachStrip(0, rows, func(at strip) error {
+	j.eachStrip(0, j.cut.rows, func(at strip) error {
 		copy(s.amax[:], j.t.Scales[at.index:][:at.blocks()])
 		j.scale(s, at)
 		for k := range at.blocks() {
@@ -145,6 +177,24 @@ func (j *job[T]) amaxes(workers int) {
 		}
 		return nil
 	})
+}
+
+// setLevels asks for the outer scales of rows [lo, hi), of which t.Scales are amaxes.
+func (j *job[T]) setLevels(lo, hi int) error {
+	_, gridCols := j.t.Grid()
+	first := lo / j.cut.blockRows * gridCols
+	o, err := j.q.Levels(lo, hi, j.t.Scales[first:][:ceilDiv(hi-lo, j.cut.blockRows)*gridCols])
+	if err != nil {
+		return err
+	}
+	if want := ceilDiv(hi-lo, j.q.LevelRows); len(o.Scales) != want {
+		return j.t.shapeError("rows %d to %d need %d outer scales, there are %d", lo, hi, want, len(o.Scales))
+	}
+	copy(j.t.Outer.Scales[lo/j.q.LevelRows:], o.Scales)
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.t.Outer.Divide = o.Divide
+	return nil
 }
 
 // listen finds out whether the Reporter can hear of strips.
@@ -180,11 +230,10 @@ func worthwhile() int {
 // Work does parts of j until none is left.
 func (j *job[T]) Work(queue *parallel.Queue) {
 	j.share(func(s *scratch, total *fp8.Stats) error {
-		rows, _ := j.t.Dims()
 		from := int(j.from.Load())
 		for i, ok := queue.Next(); ok; i, ok = queue.Next() {
 			lo := from + i*j.rows
-			if err := j.part(s, lo, min(lo+j.rows, rows), total); err != nil {
+			if err := j.part(s, lo, min(lo+j.rows, j.cut.rows), total); err != nil {
 				return err
 			}
 		}

@@ -62,9 +62,16 @@ type Quantizer struct {
 	ScaleFormat ScaleFormat
 	Outer       Outer
 
-	// Levels, unless nil, takes the place of Outer: it is told the amax of every block, in
-	// the order of Tensor.Scales, NaN where there is a NaN in it, before any has a scale.
-	Levels func(amax []float32) (Outer, error)
+	// Levels, unless nil, takes the place of Outer: it is told the amaxes of all blocks in rows
+	// [lo, hi) of the matrix, in the order of Tensor.Scales, NaN where there is a NaN in one,
+	// before any of them has a scale, and returns the outer scales of those rows: of all rows in
+	// one call, unless LevelRows is not 0.
+	Levels func(lo, hi int, amax []float32) (Outer, error)
+
+	// LevelRows, unless 0, are the rows under each outer scale, whole blocks, and say that it
+	// follows from them alone. Levels may then be asked for some rows after others, by several
+	// goroutines at once, so that rows are encoded while they are in cache.
+	LevelRows int
 
 	// ScaleRow, unless nil, takes the place of Scale for up to 1024 blocks side by side,
 	// in one call. A single NaN in them has all of them go through Scale, and so do
@@ -87,6 +94,8 @@ func (q *Quantizer) check() error {
 		return errors.New("a Quantizer needs a Scale")
 	case q.Workers < 0:
 		return fmt.Errorf("%d workers: want at least 0", q.Workers)
+	case q.LevelRows < 0:
+		return fmt.Errorf("%d rows under each outer scale: want at least 0", q.LevelRows)
 	}
 	if err := scaleFormats.Check(q.ScaleFormat); err != nil {
 		return err
@@ -195,7 +204,8 @@ func (t *Tensor) setOuter(q *Quantizer) error {
 	if q.Levels == nil {
 		return nil
 	}
-	o, err := q.Levels(t.Scales)
+	rows, _ := t.Dims()
+	o, err := q.Levels(0, rows, t.Scales)
 	if err == nil {
 		err = t.checkOuter(o)
 	}

@@ -158,15 +158,21 @@ func TestStochasticIndex(t *testing.T) {
 // TestQuantizeWorkers checks that the number of goroutines changes nothing, with
 // tensors large enough to be shared: less so without kernels.
 func TestQuantizeWorkers(t *testing.T) {
-	large := map[cpu.Level][]int{cpu.Generic: {700, 131}}
-	if highest := cpu.Current(); highest != cpu.Generic && !testing.Short() {
-		large[highest] = []int{3300, 1000}
+	type tensors struct {
+		level cpu.Level
+		shape []int
 	}
-	for level, shape := range large {
+	large := []tensors{{cpu.Generic, []int{700, 131}}, {cpu.Generic, []int{91_703}}}
+	if highest := cpu.Current(); highest != cpu.Generic && !testing.Short() {
+		large = append(large, tensors{highest, []int{3300, 1000}}, tensors{highest, []int{1<<20 + 13}})
+	}
+	for _, each := range large {
+		level, shape := each.level, each.shape
 		restore, err := cpu.Force(level)
 		require.NoError(t, err)
 		defer restore()
-		src := convert[float32](mixed(rand.New(rand.NewPCG(5, 6)), shape[0]*shape[1], true))
+		rows, cols := matrixOf(shape)
+		src := convert[float32](mixed(rand.New(rand.NewPCG(5, 6)), rows*cols, true))
 		for _, b := range []tensor.Block{{}, {Rows: 1}, {Rows: 1, Cols: 128}, {Rows: 128, Cols: 128}, {Rows: 100, Cols: 1}, {Rows: 5, Cols: 100}, {Cols: 128}, {Rows: 1700}, {Rows: 3000, Cols: 1}} {
 			policy := fp8.Policy{Rounding: fp8.Rounding(b.Rows % 3), Seed: 9}
 			var want tensor.Tensor
@@ -181,7 +187,7 @@ func TestQuantizeWorkers(t *testing.T) {
 				if workers == 0 {
 					want, total = *x, st
 				}
-				require.True(t, bytes.Equal(want.Codes, x.Codes), "level %v, block %v, %d workers", level, b, workers)
+				require.True(t, bytes.Equal(want.Codes, x.Codes), "level %v, shape %v, block %v, %d workers", level, shape, b, workers)
 				require.Equal(t, want.Scales, x.Scales)
 				require.Equal(t, total, st)
 			}
@@ -220,7 +226,7 @@ func TestFill(t *testing.T) {
 		require.Equal(t, want, got)
 		require.Equal(t, wantStats, stats)
 
-		q.Levels = func(amax []float32) (tensor.Outer, error) { return tensor.Outer{}, nil }
+		q.Levels = func(int, int, []float32) (tensor.Outer, error) { return tensor.Outer{}, nil }
 		q.Fill = func(ready func(lo, hi int)) error {
 			require.Nil(t, ready)
 			copy(src, values)
@@ -242,4 +248,82 @@ func TestFillOfSharedBlocks(t *testing.T) {
 		return nil
 	}
 	require.NoError(t, tensor.Quantize(t.Context(), x, make([]float32, 2048*512), q))
+}
+
+// TestLevelsOfRows checks that outer scales that follow from their own rows are asked for those
+// rows, all of them and each once, with the amaxes of their blocks, and become what they are
+// where all rows are asked for at once.
+func TestLevelsOfRows(t *testing.T) {
+	restore, err := cpu.Force(cpu.Generic) // whose workers share small tensors
+	require.NoError(t, err)
+	defer restore()
+	const rows, cols = 401, 330
+	src := convert[float32](mixed(rand.New(rand.NewPCG(7, 8)), rows*cols, true))
+	for _, b := range []tensor.Block{{Rows: 1, Cols: 16}, {Rows: 1, Cols: 33}, {Rows: 4, Cols: 10}, {Rows: 2}} {
+		amax := make(map[int]float32) // by definition, NaN where there is one
+		for k, x := range src {
+			row, col := blockOf(b, k/cols, k%cols)
+			_, gridCols := gridOf(b, rows, cols)
+			amax[row*gridCols+col] = max(amax[row*gridCols+col], float32(math.Abs(float64(x))))
+		}
+		for _, under := range []int{4, 12} {
+			quantize := func(levelRows, workers int) (x *tensor.Tensor, st fp8.Stats, asked []int) {
+				_, gridCols := gridOf(b, rows, cols)
+				outer, asked := make([]float32, (rows+under-1)/under), make([]int, rows)
+				level := func(block int) float32 { return outer[block/gridCols*b.Rows/under] }
+				x = &tensor.Tensor{Shape: []int{rows, cols}, Block: b}
+				require.NoError(t, tensor.Quantize(t.Context(), x, src, tensor.Quantizer{
+					Scale: func(block int, a float32, _ bool) fp8.Scale {
+						return fp8.Scale{Stored: a, Multiplier: 1 / (a * level(block))}
+					},
+					Levels: func(lo, hi int, got []float32) (tensor.Outer, error) {
+						for i := lo; i < hi; i++ {
+							asked[i]++
+						}
+						first := lo / b.Rows * gridCols
+						for k, a := range got {
+							if want := amax[first+k]; a != want && (a == a || want == want) {
+								return tensor.Outer{}, fmt.Errorf("amax of block %d: %v, want %v", first+k, a, want)
+							}
+							if g := (first + k) / gridCols * b.Rows / under; a == a {
+								outer[g] = max(outer[g], a)
+							}
+						}
+						return tensor.Outer{Scales: outer[lo/under : (hi+under-1)/under], Rows: under, Divide: true}, nil
+					},
+					LevelRows: levelRows,
+					Options:   tensor.Options{Stats: &st, Workers: workers},
+				}))
+				return x, st, asked
+			}
+			want, wantStats, _ := quantize(0, 1)
+			for workers := 1; workers <= 3; workers++ {
+				x, st, asked := quantize(under, workers)
+				require.Equal(t, want, x, "block %v, %d rows, %d workers", b, under, workers)
+				require.Equal(t, wantStats, st)
+				for i, n := range asked {
+					require.Equal(t, 1, n, "row %d", i)
+				}
+			}
+		}
+	}
+}
+
+// TestLevelsAreThose: an error of Levels, and one scale too few, end Quantize.
+func TestLevelsAreThose(t *testing.T) {
+	for _, levels := range []func(lo, hi int, amax []float32) (tensor.Outer, error){
+		func(lo, hi int, _ []float32) (tensor.Outer, error) {
+			require.Less(t, hi-lo, 1000) // not all in one call
+			return tensor.Outer{Scales: make([]float32, hi-lo-1), Rows: 1}, tensor.ErrShape
+		},
+		func(lo, hi int, _ []float32) (tensor.Outer, error) {
+			return tensor.Outer{Scales: make([]float32, hi-lo-1), Rows: 1}, nil
+		},
+	} {
+		x := &tensor.Tensor{Shape: []int{1000, 100}, Block: tensor.Block{Rows: 1, Cols: 10}}
+		q := tensor.Quantizer{Scale: largest(fp8.E4M3), Levels: levels, LevelRows: 1}
+		require.ErrorIs(t, tensor.Quantize(t.Context(), x, make([]float32, 100_000), q), tensor.ErrShape)
+		q.LevelRows = -1
+		require.ErrorContains(t, tensor.Quantize(t.Context(), x, make([]float32, 100_000), q), "-1 rows")
+	}
 }

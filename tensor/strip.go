@@ -12,6 +12,7 @@ const (
 	stripSize   = jobSize // elements
 	stripCols   = 256     // worth a row, even if they do not
 	heardBlocks = 32      // that a BlocksReporter hears of at a time
+	levelSize   = 1 << 14 // elements whose outer scales are asked for at a time
 )
 
 // stripScratch is what a goroutine needs to encode strips.
@@ -35,15 +36,34 @@ type strip struct {
 // hears of many blocks at a time.
 func (j *job[T]) strips(s *scratch, lo, hi int, total *fp8.Stats) error {
 	encoder := fp8.NewEncoder(j.t.Format, j.q.Policy)
-	return j.eachStrip(lo, hi, func(at strip) error { return j.strip(s, &encoder, at, total) })
+	do := func(lo, hi int, first bool) error {
+		return j.eachStrip(lo, hi, func(at strip) error { return j.strip(s, &encoder, at, first, total) })
+	}
+	if !j.byLevel {
+		return do(lo, hi, j.first)
+	}
+	each := max(levelSize/(j.cut.cols*j.q.LevelRows), 1) * j.q.LevelRows
+	for ; lo < hi; lo += each {
+		end := min(lo+each, hi)
+		err := do(lo, end, true)
+		if err == nil {
+			err = j.setLevels(lo, end)
+		}
+		if err == nil {
+			err = do(lo, end, false)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // eachStrip calls f for each strip of rows [lo, hi), which start and end with a block or
 // where workers split one.
 func (j *job[T]) eachStrip(lo, hi int, f func(at strip) error) error {
-	_, cols := j.t.Dims()
-	blockRows, blockCols := j.t.Block.Extents(j.t.Dims())
-	_, gridCols := j.t.Grid()
+	cols, blockRows, blockCols := j.cut.cols, j.cut.blockRows, j.cut.blockCols
+	gridCols := ceilDiv(cols, blockCols)
 	flat := blockCols == cols // all of a block is one row of a strip
 	bandRows := blockRows
 	if blockRows == 1 && cols%blockCols == 0 {
@@ -53,7 +73,7 @@ func (j *job[T]) eachStrip(lo, hi int, f func(at strip) error) error {
 		rows := min(bandRows-(i%blockRows), hi-i)
 		band := strip{i * cols, rows, cols, cols, blockCols, i / blockRows * gridCols}
 		if flat {
-			band = strip{i * cols, 1, rows * cols, 0, blockRows * blockCols, i / blockRows * gridCols}
+			band = strip{i * cols, 1, min(rows*cols, len(j.src)-i*cols), 0, blockRows * blockCols, i / blockRows * gridCols}
 		}
 		width := stripWidth(band.rows, band.block)
 		for k := 0; k < band.cols; k += width {
@@ -78,13 +98,13 @@ func stripWidth(rows, block int) int {
 	return max(cols/block, 1) * block
 }
 
-// strip encodes a strip and writes its stored scales, or finds its amaxes.
-func (j *job[T]) strip(s *scratch, e *fp8.Encoder, at strip, total *fp8.Stats) error {
+// strip encodes a strip and writes its stored scales or, first, finds its amaxes.
+func (j *job[T]) strip(s *scratch, e *fp8.Encoder, at strip, first bool, total *fp8.Stats) error {
 	known := j.t.Scales[at.index:][:at.blocks()]
 	switch {
-	case j.split && !j.first:
+	case j.split && !first:
 		s.row.Set(j.scales[at.index:][:len(known)], at.block)
-	case j.q.Levels != nil && !j.first:
+	case j.q.Levels != nil && !first:
 		copy(s.amax[:], known)
 		j.scale(s, at)
 	default:
@@ -94,7 +114,7 @@ func (j *job[T]) strip(s *scratch, e *fp8.Encoder, at strip, total *fp8.Stats) e
 		if err != nil {
 			return err
 		}
-		if j.first {
+		if first {
 			j.keep(known, amax)
 			return nil
 		}

@@ -82,7 +82,7 @@ func newBenchCommand(suites benchSuites) *cobra.Command {
 	f.Var(oneOf{&parsed[[]cpu.Level]{&flags.levels, "all of this machine", "NAME,...", parseLevels}, namesOf(bench.Levels())}, "level", "levels to measure: generic, neon, avx2, avx512, avx512bf16, amx")
 	f.Var(&parsed[time.Duration]{&flags.time, "0.3s", "DURATION", parseCaseTime}, "time", "time for each case, which runs at least once")
 	f.BoolVar(&flags.all, "all", false, "products of 2048x7168x2048 and 4096x4096x4096 too, which take minutes")
-	f.Var(&parsed[[]bench.Shape]{&flags.shapes, "", "MxNxK,...", parseShapes}, "shapes", "only these products, and no conversions; 64 of 32x2048x1024 is grouped, mxfp4 1024x1024x1024 in MXFP4")
+	f.Var(&parsed[[]bench.Shape]{&flags.shapes, "", "MxNxK,...", parseShapes}, "shapes", "only these products, and no conversions; 64 of 32x2048x1024 is grouped, mxfp4 1024x1024x1024 in MXFP4; none: conversions alone")
 	f.StringVar(&flags.peers, "peers", "", "compare with OpenBLAS and oneDNN, in the program `FILE` (of --peers alone: "+builtPeers+")")
 	f.Lookup("peers").NoOptDefVal = builtPeers
 	f.StringVar(&flags.llama, "llama", "", "with --peers: compare tokens a second with llama.cpp, whose llama-batched-bench is `FILE` (default: the one beside the program, if there is one)")
@@ -108,7 +108,7 @@ func checkPeerFlags(cmd *cobra.Command, flags benchFlags) error {
 	if flags.peers == "" && cmd.Flags().Changed("peers") {
 		return usagef("--peers= names no program: want --peers=FILE, or --peers alone for %s", builtPeers)
 	}
-	if flags.all && len(flags.shapes) > 0 {
+	if flags.all && flags.shapes != nil {
 		return usagef("--all and --shapes both say which products to measure: give one")
 	}
 	return nil
@@ -119,8 +119,11 @@ func (f benchFlags) choose(shapes *[]bench.Shape, elements *int) {
 	if f.all {
 		*shapes = append(*shapes, bench.LargeShapes()...)
 	}
+	if f.shapes != nil {
+		*shapes = f.shapes
+	}
 	if len(f.shapes) > 0 {
-		*shapes, *elements = f.shapes, 0
+		*elements = 0
 	}
 }
 

@@ -121,10 +121,10 @@ func TestBenchJSONAndFiles(t *testing.T) {
 	require.Equal(t, machine.Current(), got.Machine)
 	require.Equal(t, "octavo bench --level generic --time 1µs", got.Command)
 	require.Equal(t, 1e-6, got.SecondsPerCase)
-	require.Equal(t, 2*(2+2)+2*2+2+4+11, got.Done)
+	require.Equal(t, 2*(2+2)+2*2+2+4+16, got.Done)
 	require.Equal(t, got.Done, got.Cases)
 	require.Len(t, got.Products, 12)
-	require.Len(t, got.Conversions, 17)
+	require.Len(t, got.Conversions, 22)
 	for _, p := range got.Products {
 		require.True(t, p.Median > 0 && p.Best >= p.Median && p.Runs > 0 && p.Intensity == p.Shape.Intensity(), "%+v", p)
 		require.Zero(t, p.Roof)
@@ -237,6 +237,7 @@ func TestBenchRefuses(t *testing.T) {
 		{"1x2x3 is there twice: name each once", []string{"--shapes", "1x2x3,1x2x3"}},
 		{"want a duration", []string{"--peers", "--limit", "0s"}},
 		{"--all and --shapes both say", []string{"--all", "--shapes", "1x1x1"}},
+		{"--all and --shapes both say", []string{"--all", "--shapes", "none"}},
 		{"want MxNxK, or E of MxNxK", []string{"--shapes", "1x1"}},
 		{"want MxNxK, or E of MxNxK", []string{"--shapes", "1x1x1,"}},
 	} {
@@ -260,6 +261,12 @@ func TestBenchShapes(t *testing.T) {
 	require.Contains(t, stdout, "\n1x2x3, packed ")
 	require.NotContains(t, stdout, "2x32x128")
 	require.NotContains(t, stdout, "Conversions")
+	stdout, _, err = runTiny(t.Context(), "--level", "generic", "--shapes", "none")
+	require.NoError(t, err)
+	require.NotContains(t, stdout, "2x32x128")
+	require.Contains(t, stdout, "Conversions")
+	require.Equal(t, " --shapes none", shapesLine([]bench.Shape{}))
+	require.Empty(t, shapesLine(nil))
 }
 
 func TestBenchPeersRefuses(t *testing.T) {

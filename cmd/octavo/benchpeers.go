@@ -37,7 +37,7 @@ func findPeers(path string) error {
 // findLlama returns the file of llama.cpp's program: the one that is named or, unless only some
 // products are asked for, the one that bench/peers/build has left beside the other program.
 func (f benchFlags) findLlama() string {
-	if f.llama != "" || len(f.shapes) > 0 {
+	if f.llama != "" || f.shapes != nil {
 		return f.llama
 	}
 	beside := filepath.Join(filepath.Dir(f.peers), "llama-batched-bench")
@@ -133,8 +133,11 @@ func benchPeersLine(flags benchFlags, suite bench.PeerSuite) string {
 
 // shapesLine returns the flag for shapes, if there are any.
 func shapesLine(shapes []bench.Shape) string {
-	if len(shapes) == 0 {
+	if shapes == nil {
 		return ""
+	}
+	if len(shapes) == 0 {
+		return " --shapes " + noShapes
 	}
 	return fmt.Sprintf(" --shapes %q", strings.Join(namesOf(shapes), ","))
 }
@@ -148,7 +151,13 @@ func vectorLevels(levels []cpu.Level) []cpu.Level {
 	return levels
 }
 
+// noShapes is the text of no products at all.
+const noShapes = "none"
+
 func parseShapes(text string) (shapes []bench.Shape, err error) {
+	if text == noShapes {
+		return []bench.Shape{}, nil
+	}
 	for _, one := range strings.Split(text, ",") {
 		s, err := bench.ParseShape(strings.TrimSpace(one))
 		if err != nil {
