@@ -90,7 +90,7 @@ func cacheFiles(shape plainCache, change func(p *plainCache)) func(r *rand.Rand)
 }
 
 var (
-	mxCache  = plainCache{tokens: 60, heads: 2, dim: 128, width: 32, powers: true}
+	mxCache  = plainCache{tokens: 60, heads: 2, dim: 256, width: 32, powers: true}
 	rowCache = plainCache{tokens: 60, heads: 2, dim: 64, width: 64}
 )
 

@@ -18,6 +18,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/octavo-fp8/octavo/internal/testutil"
 	"github.com/octavo-fp8/octavo/safetensors"
 )
 
@@ -68,7 +69,11 @@ func TestExhibits(t *testing.T) {
 	for _, w := range museum {
 		for _, e := range w.exhibits {
 			t.Run(w.name+"/"+e.name, func(t *testing.T) {
-				for seed := range uint64(2) {
+				seeds := uint64(1)
+				if testutil.Full() {
+					seeds = 20
+				}
+				for seed := range seeds {
 					_, text := w.judge(t, &e, seed)
 					require.True(t, (&exhibit{Expect: e.expect}).names(text), "%s: %s", e.fault, text)
 				}
@@ -140,7 +145,7 @@ here is anybody's code. A picture has a cell for some elements of the result: th
 larger the largest error among them. Below is the command that judges the exhibit, and what
 it says.
 
-Tests of the command make all exhibits anew, with more than one seed. They also make what a
+Tests of the command make all exhibits anew, with twenty seeds in full runs. They also make what a
 correct kernel returns, which must pass. "octavo verify --list" has the table of all faults
 that are known.
 `

@@ -346,7 +346,8 @@ func rangesOf(all []int) string {
 	return textout.Ranges(slices.Compact(all))
 }
 
-// findStale finds rows whose codes have nothing to do with the input.
+// findStale finds rows whose codes have nothing to do with the input, neither under the
+// scales that are stored nor under those that the input asks for.
 func (j *judged) findStale() (found []Finding) {
 	s := j.s
 	var units []coord
@@ -354,15 +355,7 @@ func (j *judged) findStale() (found []Finding) {
 		if s.Cols < 16 || j.isMoved(u.token, u.head) {
 			continue
 		}
-		var xx, yy, xy float64
-		for i, code := range s.codes(u.token, u.head) {
-			x := float64(s.row(u.token, u.head)[i])
-			y := float64(s.Format.Float32(code)) * float64(s.Scales[s.group(u.token, u.head, i/s.Grid.Cols)])
-			if d := x - x + y - y; d == 0 {
-				xx, yy, xy = xx+float64(x*x), yy+float64(y*y), xy+float64(x*y)
-			}
-		}
-		if xy < 0.6*math.Sqrt(xx*yy) || yy == 0 && xx > 0 {
+		if j.unlike(u, func(g int) float32 { return s.Scales[g] }) && j.unlike(u, func(g int) float32 { return j.r.scales[g].Stored }) {
 			units = append(units, u)
 		}
 	}
@@ -373,6 +366,20 @@ func (j *judged) findStale() (found []Finding) {
 		j.moved = map[[2]int]bool{}
 	}
 	return []Finding{j.rowsFinding("stale-rows", "bytes that are of no token of the input: not written, of an earlier one (stale), or of another sequence", units)}
+}
+
+// unlike reports whether a row of codes under scales is hardly correlated with the input.
+func (j *judged) unlike(u coord, scale func(g int) float32) bool {
+	s := j.s
+	var xx, yy, xy float64
+	for i, code := range s.codes(u.token, u.head) {
+		x := float64(s.row(u.token, u.head)[i])
+		y := float64(s.Format.Float32(code)) * float64(scale(s.group(u.token, u.head, i/s.Grid.Cols)))
+		if d := x - x + y - y; d == 0 {
+			xx, yy, xy = xx+float64(x*x), yy+float64(y*y), xy+float64(x*y)
+		}
+	}
+	return xy < 0.6*math.Sqrt(xx*yy) || yy == 0 && xx > 0
 }
 
 // readFrom finds the rows that are read in place of others.

@@ -46,15 +46,27 @@ func ofOther(x *explainer, _ fault, u coord, _, outer float32) (float32, float32
 	return s, outer, true
 }
 
-// swizzled is the scale at a place of four tokens' scales that are written block by block,
-// as trtllm-gen reads those of V.
-func swizzled(x *explainer, _ fault, u coord, _, outer float32) (float32, float32, bool) {
-	n := x.j.s.grid()
-	if n.tile < 2 || n.token < 4 || x.at == outers {
-		return 0, 0, false
+// listSwizzled lists the way there and, where it is another, back.
+func listSwizzled(x *explainer) (all []fault) {
+	if n := x.j.s.grid(); n.tile >= 2 && n.token >= 4 && x.at != outers {
+		if all = []fault{{Low: 0}}; n.tile != 4 {
+			all = append(all, fault{Low: 1})
+		}
 	}
-	at := u.token%4*n.tile + u.tile
-	u.token, u.tile = u.token/4*4+at%4, at/4
+	return all
+}
+
+// swizzled is the scale at a place of four tokens' scales that are written block by block,
+// as trtllm-gen reads those of V, or (Low is 1) were and are read token by token.
+func swizzled(x *explainer, f fault, u coord, _, outer float32) (float32, float32, bool) {
+	n := x.j.s.grid()
+	if group := u.token / 4 * 4; f.Low == 0 {
+		at := u.token%4*n.tile + u.tile
+		u.token, u.tile = group+at%4, at/4
+	} else {
+		at := u.tile*4 + u.token%4
+		u.token, u.tile = group+at/n.tile, at%n.tile
+	}
 	if u.token >= n.token {
 		return 0, 0, false
 	}

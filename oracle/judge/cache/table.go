@@ -159,7 +159,7 @@ var table = explain.NewTable[Kind]("cache", ErrSide, []entry{
 	{name: "scale-factor", text: "the scale times a power of two", at: everywhere, list: listFactors, source: func(_ *explainer, f fault, _ coord, right, outer float32) (float32, float32, bool) {
 		return right * f.Value, outer, true
 	}, phrased: func(_ *explainer, f fault) string { return fmt.Sprintf("%v times the scale", f.Value) }},
-	{name: "scale-swizzled", text: "scales of four tokens, block by block, where those of one token after the other are meant", at: everywhere, source: swizzled,
+	{name: "scale-swizzled", text: "scales of four tokens, block by block, where those of one token after the other are meant, or the other way round", at: everywhere, list: listSwizzled, source: swizzled,
 		seen: []string{"vllm-project/vllm#50084", "vllm-project/vllm#55976"}},
 	{name: "amax-part", text: "an amax that leaves out a part", at: scales, list: listParts, source: ofPart, seen: []string{"vllm-project/vllm#42956"}, phrased: sayPart},
 	{name: "amax-grid", text: "an amax over other groups", at: scales, list: listGrids, source: ofGrid, phrased: sayGrid},
