@@ -29,7 +29,10 @@ func TestExchange(t *testing.T) {
 	require.NoError(t, err)
 
 	plain := func(string) nn.Rounding { return nn.Rounding{} }
-	rounded := func(string) nn.Rounding { again := *r.Weight.Recipe; return nn.Rounding{Weight: nn.Narrowing{Recipe: &again}} }
+	rounded := func(string) nn.Rounding {
+		again := *r.Weight.Recipe
+		return nn.Rounding{Weight: nn.Narrowing{Recipe: &again}}
+	}
 	got, err := Exchange(t.Context(), m, tokens, plain, rounded, Options{Context: 10})
 	require.NoError(t, err)
 	require.Equal(t, want.Targets, got.Targets)
