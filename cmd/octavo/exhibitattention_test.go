@@ -19,7 +19,6 @@ type plainAttention struct {
 	k, v           []byte
 	ks, vs         []float32
 	scaleK, scaleV func(head, token int) float32
-	scaleOfV       float32 // by which all of the output is multiplied
 	head           func(h int) int
 	sees           func(query, key int) bool
 	keysRead       int // more than there are: codes of 0

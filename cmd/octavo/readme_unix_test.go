@@ -152,7 +152,8 @@ func readmePages(t *testing.T) []string {
 	require.NoError(t, err)
 	docs = slices.DeleteFunc(docs, func(page string) bool {
 		name := filepath.Base(page)
-		return name == "adding.md" || name == "developing.md" // what is there is run in a clone
+		inClone := name == "adding.md" || name == "developing.md"
+		return inClone || name == "museum.md" // whose files a test makes
 	})
 	require.GreaterOrEqual(t, len(docs), 5)
 	return append([]string{"../../README.md"}, docs...)

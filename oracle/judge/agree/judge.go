@@ -107,12 +107,6 @@ func (j *judge) bias(col int) float64 {
 	return float64(j.Bias[col])
 }
 
-// miss is how far outside of its bound an element is.
-type miss struct {
-	at   int
-	size float64
-}
-
 // screen looks at some tokens with all columns and at some columns with all tokens.
 func (j *judge) screen(v *Verdict) error {
 	tokens := explain.Spread(j.Tokens, wholeRows)

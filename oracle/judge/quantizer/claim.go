@@ -44,7 +44,6 @@ type job struct {
 	rows, cols int
 	part       partition // the claim's blocks
 	typed      func(r scaling.Recipe, amax float32, nan bool) (fp8.Scale, error)
-	quantize   func(r scaling.Recipe) (*tensor.Tensor, error)
 
 	codes  []byte // that were got, as all else that has no other name
 	scales []float32

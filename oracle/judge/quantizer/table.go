@@ -94,9 +94,6 @@ func rows() []row {
 	}
 }
 
-// multiplied stores s and multiplies by its reciprocal, or divides as the claim does.
-func (j *job) stores(s float32) fp8.Scale { return j.under(s, 0, nil) }
-
 func exponentOff(j *job, kind Kind) (all []rule) {
 	for _, x := range []struct {
 		by    float32
