@@ -93,7 +93,7 @@ func TestAuditStack(t *testing.T) {
 	require.Equal(t, []float32{2, 2, 2, 4, 4, 4}, outer, "of a matrix of six rows")
 	v := octavo(strings.NewReader(""), "verify", worst, "--a", "a", "--b", "b", "--got", worst)
 	require.Equal(t, exitData, v.status, "%s", v.stderr)
-	require.Contains(t, v.stdout, "C is not written: it holds 0")
+	require.Contains(t, unbroken(v.stdout), "C is not written: it holds 0")
 }
 
 // TestAuditTolerances has a tolerance of each kind that no fault passes, and one that all

@@ -20,7 +20,7 @@ func TestRootGroups(t *testing.T) {
 	groups := strings.Split(brief, "\n\n")
 	require.Equal(t, 2, strings.Count(groups[0], "\n")+1)
 	for i, group := range map[int]string{
-		1: "Checkpoints: convert diff evaluate generate inspect lint quantize",
+		1: "Checkpoints: agree convert diff evaluate generate inspect lint quantize",
 		2: "Kernels: audit identify verify",
 		3: "Training: certify lab plan report train",
 		4: "This machine: bench selftest version",

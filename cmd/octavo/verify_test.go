@@ -336,7 +336,7 @@ func TestVerifyNPY(t *testing.T) {
 	fail(t, 1, `there is no safetensors file to find tensor "w" in: name one, or arrays that end in .npy`, args(got, "--b", "w")...)
 	fail(t, 1, `as.npy" is F32 and no codes: octavo quantize makes them`, args(got, "--a", as)...)
 	fail(t, 1, "none.npy: no such file", args(got, "--a", filepath.Join(dir, "none.npy"))...)
-	fail(t, 2, "--c x: a .npy file has but one array", args(got, "--c", "x")...)
+	fail(t, 2, "--c x: --got "+got+" is one array", args(got, "--c", "x")...)
 	fail(t, 2, `invalid argument "int8" for "--a-format" flag`, args(got, "--a-format", "int8")...)
 
 	// E8M0 scales of 2, as bytes.

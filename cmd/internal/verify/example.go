@@ -9,6 +9,7 @@ import (
 	"github.com/octavo-fp8/octavo/attention"
 	"github.com/octavo-fp8/octavo/oracle/flash"
 	judged "github.com/octavo-fp8/octavo/oracle/judge/attention"
+	"github.com/octavo-fp8/octavo/tensor"
 )
 
 // Example says which problem of attention to make up, and with which fault to compute it.
@@ -59,7 +60,26 @@ func (e *Example) problems(ctx context.Context) (all []*attention.Problem, err e
 		return flash.Got{}, errors.ErrUnsupported
 	}
 	_, err = flash.CheckKernel(ctx, take, flash.Kernel{Tile: 64}, flash.CheckOptions{ValueDim: 32, Seed: e.Seed})
+	if len(all) > 0 {
+		p := *all[0]
+		p.K, p.V = byToken(p.K), byToken(p.V)
+		all = append(all, &p)
+	}
 	return all, err
+}
+
+// byToken gives each token a scale of its own.
+func byToken(o attention.Operand) attention.Operand {
+	if o.Codes == nil {
+		return o
+	}
+	t, scales := *o.Codes, []float32(nil)
+	rows, _ := t.Dims()
+	for row := range rows {
+		scales = append(scales, t.Scale(row, 0)*(1+float32(row%7)/8))
+	}
+	t.Block, t.Scales, t.ScaleStride, t.ScaleFormat = tensor.Block{Rows: 1}, scales, 0, tensor.Float32Scales
+	return attention.Operand{Codes: &t}
 }
 
 // variants are a claim, and those of a kernel with splits or with scaled weights where nothing
