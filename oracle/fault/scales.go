@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/internal/number"
 )
 
 // applyGrid applies a fault that reads another scale of the grid: read returns that for
@@ -143,21 +144,9 @@ func applyScale(of func(f Fault, s float32) float32) func(Fault, *problem, *chan
 	}
 }
 
-// powerDown returns the largest power of two up to s; zeros, infinities and NaN stay.
-func powerDown(_ Fault, s float32) float32 {
-	fraction, exponent := math.Frexp(float64(s))
-	if fraction == 0 || fraction != fraction || math.IsInf(fraction, 0) {
-		return s
-	}
-	return float32(math.Ldexp(math.Copysign(0.5, fraction), exponent))
-}
+func powerDown(_ Fault, s float32) float32 { return number.PowerDown(s) }
 
-func powerUp(f Fault, s float32) float32 {
-	if down := powerDown(f, s); down != s {
-		return 2 * down
-	}
-	return s
-}
+func powerUp(_ Fault, s float32) float32 { return number.PowerUp(s) }
 
 func exponentOff(f Fault, s float32) float32 { return float32(math.Ldexp(float64(s), f.By)) }
 

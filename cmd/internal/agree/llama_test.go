@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/octavo-fp8/octavo/checkpoint"
+	"github.com/octavo-fp8/octavo/internal/testutil"
 	"github.com/octavo-fp8/octavo/safetensors"
 )
 
@@ -373,10 +374,8 @@ func attend(qkv [][]float32, tokens, heads, kvHeads, head int) []float32 {
 
 // converted writes the model in FP8 of 128x128, as DeepSeek-V3 has it.
 func converted(t *testing.T) string {
-	c, err := checkpoint.Open(llama)
-	if err != nil {
-		t.Skip(err)
-	}
+	c, err := checkpoint.Open(testutil.Shared(t, "models", "llama"))
+	require.NoError(t, err)
 	defer c.Close()
 	l, err := checkpoint.ParseLayout("deepseek-v3")
 	require.NoError(t, err)
