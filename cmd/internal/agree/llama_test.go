@@ -16,8 +16,6 @@ import (
 	"github.com/octavo-fp8/octavo/safetensors"
 )
 
-const llama = "../../../../shared/models/llama"
-
 // bf16 rounds to bfloat16 from its definition: eight bits, ties to even.
 func bf16(x float32) float32 {
 	f, e := math.Frexp(float64(x))
