@@ -6,7 +6,8 @@
 // [Check] takes the input that was recorded, quantizes it and the weight of the checkpoint as
 // the claimed [Recipe] says, and computes elements of the product to within 2^-50 of the sum
 // of their products' magnitudes. A claim's bound is that of sums in float32 in any order, or
-// of a model of a tensor core, and of the rounding to the output's type.
+// of a model of a tensor core, and of the rounding to the output's type. Blocks of several
+// tokens begin with each pass of the engine.
 //
 // What is looked at are two tokens with all columns, four columns with all tokens, and some
 // tokens and columns of which all pairs are; those where something was found first. The

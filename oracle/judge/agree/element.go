@@ -3,6 +3,7 @@ package agree
 import (
 	"math"
 
+	"github.com/octavo-fp8/octavo/internal/number"
 	"github.com/octavo-fp8/octavo/oracle"
 )
 
@@ -13,10 +14,12 @@ type element struct {
 	unit  float64 // what roundings at random come to
 }
 
-// rules are how an element's bound follows from what is multiplied.
+// rules are how elements and their bounds follow from what is multiplied.
 type rules struct {
-	of     Type
+	x, w   *operand
+	of     number.Format
 	kernel oracle.Kernel
+	biased bool
 	width  int // products under one pair of scales
 	blocks int
 	scale  float64 // the largest
@@ -26,12 +29,12 @@ type rules struct {
 const roundoff = 0x1p-24
 
 // rulesOf returns the rules of a product of two operands of the same length.
-func rulesOf(of Type, k oracle.Kernel, a, b *operand) rules {
-	blocks := max(a.blocks, b.blocks)
-	if a.codes == nil || b.codes == nil {
+func (j *judge) rulesOf(x, w *operand) rules {
+	k, blocks := j.claim.Kernel, max(x.blocks, w.blocks)
+	if x.codes == nil || w.codes == nil {
 		k = oracle.Kernel{} // models of tensor cores are of codes
 	}
-	return rules{of, k, (a.cols + blocks - 1) / blocks, blocks, max(a.scale, b.scale, 1)}
+	return rules{x, w, j.Of.format(), k, j.Bias != nil, (x.cols + blocks - 1) / blocks, blocks, max(x.scale, w.scale, 1)}
 }
 
 // relative bounds the error of a sum of n terms, relative to the sum of their magnitudes.
@@ -48,27 +51,29 @@ func (r *rules) relative(n int) float64 {
 
 // element returns that of a row of each operand and a bias. Sums in float64 are off by less
 // than 2^-50 of the sum of magnitudes.
-func (r *rules) element(a, b, ma, mb []float64, bias float64, biased bool) element {
-	b, ma, mb = b[:len(a)], ma[:len(a)], mb[:len(a)]
+func (r *rules) element(i, k int, bias float64) element {
+	a := r.x.row(i)
+	b := r.w.row(k)[:len(a)]
 	var s0, s1, m0, m1 float64
-	k := 0
-	for ; k+1 < len(a); k += 2 {
-		p0, p1 := float64(a[k]*b[k]), float64(a[k+1]*b[k+1])
+	at := 0
+	for ; at+1 < len(a); at += 2 {
+		p0, p1 := float64(a[at]*b[at]), float64(a[at+1]*b[at+1])
 		s0 += p0
 		s1 += p1
 		m0 += math.Abs(p0)
 		m1 += math.Abs(p1)
 	}
-	if k < len(a) {
-		p := float64(a[k] * b[k])
+	if at < len(a) {
+		p := float64(a[at] * b[at])
 		s0 += p
 		m0 += math.Abs(p)
 	}
 	sum, size := s0+s1, m0+m1
 	if r.kernel.Model.Name != "" {
 		size = 0
-		for k := range ma {
-			size += math.Abs(float64(ma[k] * mb[k]))
+		ma, mb := r.x.magnitudes(i), r.w.magnitudes(k)
+		for at := range ma {
+			size += math.Abs(float64(ma[at] * mb[at]))
 		}
 	}
 	exact := sum + bias
@@ -79,12 +84,12 @@ func (r *rules) element(a, b, ma, mb []float64, bias float64, biased bool) eleme
 	error := size*(r.relative(len(a))+(n+2)*0x1p-52) + (n+float64(r.blocks))*0x1p-148*r.scale
 	e := element{exact: exact}
 	e.unit = r.ulp(exact)/2 + roundoff*size/4
-	if biased { // it may be added to a result that was rounded already
+	if r.biased { // it may be added to a result that was rounded already
 		error += r.ulp(math.Abs(sum)+error)/2 + roundoff*(math.Abs(bias)+math.Abs(exact))
 		e.unit += r.ulp(sum) / 2
 	}
 	e.bound = error + r.ulp(math.Abs(exact)+error)/2
-	if size > math.MaxFloat32/2 || math.Abs(exact)+error > r.of.format().Max()/2 {
+	if size > math.MaxFloat32/2 || math.Abs(exact)+error > r.of.Max()/2 {
 		e.bound = math.Inf(1) // something may overflow
 	}
 	return e
@@ -92,12 +97,11 @@ func (r *rules) element(a, b, ma, mb []float64, bias float64, biased bool) eleme
 
 // ulp returns the distance of numbers of the output's type about x.
 func (r *rules) ulp(x float64) float64 {
-	f := r.of.format()
 	_, e := math.Frexp(x)
 	if x == 0 {
 		e = -2000
 	}
-	return math.Ldexp(1, max(e-1, 1-f.Bias())-f.Mantissa)
+	return math.Ldexp(1, max(e-1, 1-r.of.Bias())-r.of.Mantissa)
 }
 
 // fit says how a result fits an element.

@@ -123,15 +123,71 @@ func TestUnusual(t *testing.T) {
 		{Tokens: 1, Weight: values(w, s.n, s.k), Input: x[:s.k], Output: out[:3]},
 		{Tokens: 1, Weight: values(w, s.n, s.k), Input: x[:s.k], Output: out[:s.n], Bias: out[:3]},
 		{Tokens: 1, Weight: values(w, s.n, s.k), Input: x[:s.k], Output: out[:s.n], Passes: []int{2}},
+		{Tokens: 1, Weight: values(w, s.n, s.k), Input: x[:s.k], Output: out[:s.n], Passes: []int{-1, 2}},
 	} {
 		_, err := agree.Check(t.Context(), l, agree.Claim{}, agree.Options{})
 		require.ErrorIs(t, err, agree.ErrLayer)
 	}
-	square := scaling.DeepGEMM.Recipe(scaling.Weight)
+	delayed := scaling.TEDelayed.Recipe(scaling.Input)
 	l := &agree.Layer{Tokens: s.m, Weight: values(w, s.n, s.k), Input: x, Output: out}
-	_, err := agree.Check(t.Context(), l, agree.Claim{Recipe: agree.Recipe{Name: "square", Input: &square}}, agree.Options{})
+	_, err := agree.Check(t.Context(), l, agree.Claim{Recipe: agree.Recipe{Name: "te-delayed", Input: &delayed}}, agree.Options{})
 	require.ErrorIs(t, err, agree.ErrLayer)
-	require.ErrorContains(t, err, "blocks of several tokens")
+	require.ErrorContains(t, err, "te-delayed is not recomputed")
+}
+
+// TestTokensTogether has inputs in blocks of several tokens, which begin with each pass.
+func TestTokensTogether(t *testing.T) {
+	for n, s := range []shape{{21, 60, 160, agree.BF16}, {150, 33, 97, agree.F32}} {
+		r := rand.New(rand.NewPCG(uint64(n), 11))
+		x, w := bell(r, s.m*s.k, 1), bell(r, s.n*s.k, 1)
+		for i := range x {
+			x[i] *= float32(int(1) << (i / s.k % 5))
+		}
+		const first = 9
+		for _, height := range []int{4, 128} {
+			qw := quantize(w, s.n, s.k, 128, 128, kept)
+			product := func(x []float32, height, width int) []float32 {
+				m := len(x) / s.k
+				b := quantize(x, m, s.k, height, width, kept)
+				scaled := func(i, k int) (float64, float32) { v, scale := b.at(i, k); return v * float64(scale), 1 }
+				return sums{scaled, qw.at}.product(m, s.n, s.k, s.round())
+			}
+			square := scaling.DeepGEMM.Recipe(scaling.Input)
+			square.Block = tensor.Block{Rows: height, Cols: 128}
+			weight := scaling.DeepGEMM.Recipe(scaling.Weight)
+			claim := agree.Claim{Recipe: agree.Recipe{Name: "square", Input: &square, Weight: &weight}}
+			l := &agree.Layer{
+				Tokens: s.m, Input: x, InputOf: agree.BF16, Of: s.of, Weight: stored(qw), Passes: []int{first, s.m - first},
+				Output: append(product(x[:first*s.k], height, 128), product(x[first*s.k:], height, 128)...),
+			}
+			verdict := func(c agree.Claim) *agree.Verdict {
+				v, err := agree.Check(t.Context(), l, c, agree.Options{Recipes: recipes()})
+				require.NoError(t, err)
+				return v
+			}
+			v := verdict(claim)
+			require.Equal(t, "right", v.Word(), v.Causes())
+			require.Zero(t, v.Outside)
+			v = verdict(agree.Claim{Recipe: recipe(t, "deepgemm")})
+			require.Equal(t, "wrong", v.Word())
+			if height == 128 {
+				require.Contains(t, strings.Join(v.Causes(), ";"), "input E4M3 128x128 deepgemm")
+			}
+			l.Passes = nil
+			v = verdict(claim)
+			require.Equal(t, "undecided", v.Word())
+			require.Contains(t, v.Why, "tokens of a pass of the engine share scales")
+			l.Passes = []int{first + 1, s.m - first - 1}
+			require.Equal(t, "wrong", verdict(claim).Word(), "of other passes")
+
+			l.Passes = []int{s.m} // one with a scale for each token is wrong, and needs no passes
+			l.Output = product(x, 1, 128)
+			require.Equal(t, "wrong", verdict(claim).Word())
+			l.Passes = nil
+			require.Equal(t, "right", verdict(agree.Claim{Recipe: recipe(t, "deepgemm")}).Word())
+			require.Equal(t, "wrong", verdict(claim).Word(), "explained, whatever the passes")
+		}
+	}
 }
 
 // TestRounded has operands in float32 that an engine rounds to bfloat16, as it claims, and one

@@ -119,6 +119,9 @@ func (l *Layer) check(c *Claim) error {
 	w := &l.Weight
 	total := 0
 	for _, n := range l.Passes {
+		if n < 0 {
+			return layerError("a pass has %d tokens", n)
+		}
 		total += n
 	}
 	switch {

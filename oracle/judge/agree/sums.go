@@ -10,30 +10,27 @@ import (
 
 const (
 	sumTokens = 4  // of which sums are tried
-	sumCols   = 32 // of the first strip
+	sumCols   = 32 // the first
 	leastBits = 32 // results that are not those of the claim
 )
 
 // sums looks for a way of adding that gives all bits of some tokens and columns, operands
 // being those that are claimed, and reports whether there is one.
-func (j *judge) sums(v *Verdict) bool {
-	tokens := explain.Spread(j.Tokens, sumTokens)
-	x, err := j.input(j.ctx, tokens, j.claimed.input)
+func (j *judge) sums() bool {
+	tokens, cols := explain.Spread(j.Tokens, sumTokens), explain.Spread(min(sumCols, j.Weight.Rows), sumCols)
+	x, err := j.x.operand(j.ctx, tokens, j.claimed.input)
 	if err != nil {
 		return false
 	}
-	w, err := j.strip(j.ctx, 0, nil, j.claimed.weight)
+	w, err := j.w.operand(j.ctx, cols, j.claimed.weight)
 	if err != nil {
 		return false
 	}
-	cols := min(sumCols, len(w.values)/w.cols)
-	got := func(i, c int) float32 { return j.Output[tokens[i]*j.Weight.Rows+c] }
-	r := rulesOf(j.Of, oracle.Kernel{}, x, w)
+	r := j.rulesOf(x, w)
 	odd := 0 // results that are not the nearest number
-	for i := range tokens {
-		for c := range cols {
-			e := r.element(x.row(i), w.row(c), x.row(i), w.row(c), j.bias(c), false)
-			if r.of.format().Round(float32(e.exact)) != got(i, c) {
+	for i, token := range tokens {
+		for _, c := range cols {
+			if r.of.Round(float32(r.element(i, c, float64(j.bias(c))).exact)) != j.got(token, c) {
 				odd++
 			}
 		}
@@ -41,69 +38,46 @@ func (j *judge) sums(v *Verdict) bool {
 	if odd < leastBits {
 		return false
 	}
-	hold := func(sum func(i, c int) float64) bool {
-		for i := range tokens {
-			for c := range cols {
-				if want := r.round(r.round32(sum(i, c)) + j.bias32(c)); want != got(i, c) {
-					return false
+	try := func(text string, sum func(i, c int) float32) {
+		for i, token := range tokens {
+			for _, c := range cols {
+				if r.of.Round(sum(i, c)+j.bias(c)) != j.got(token, c) {
+					return
 				}
 			}
 		}
-		return true
-	}
-	add := func(text string) {
-		v.Explained = append(v.Explained, Explanation{
-			Kind: "sums", Text: "sums are those of " + text, Explained: odd, Of: odd,
+		j.v.Explained = append(j.v.Explained, Explanation{
+			Kind: "sums", Text: sumsText + text, Explained: odd, Of: odd,
 			input: j.claimed.input, weight: j.claimed.weight,
 		})
 	}
-	if x.codes != nil && w.codes != nil {
-		for _, k := range kernels() {
-			part, err := w.codes.RowRange(0, cols)
-			if err != nil || k.CheckOperands(x.codes, part) != nil {
-				continue
-			}
-			c := make([]float32, len(tokens)*cols)
-			if oracle.Predict(j.ctx, c, nil, x.codes, part, k, oracle.Options{Workers: j.workers}) != nil {
-				continue
-			}
-			if hold(func(i, col int) float64 { return float64(c[i*cols+col]) }) {
-				add(kernelText(k))
-			}
+	for _, k := range kernels() {
+		if x.codes == nil || w.codes == nil || k.CheckOperands(x.codes, w.codes) != nil {
+			continue
+		}
+		c := make([]float32, len(tokens)*len(cols))
+		if oracle.Predict(j.ctx, c, nil, x.codes, w.codes, k, oracle.Options{Workers: j.workers}) == nil {
+			try(kernelText(k), func(i, col int) float32 { return c[i*len(cols)+col] })
 		}
 	}
 	for _, step := range []int{1, 2, 4, 8, 16, 32, 64, 128} {
-		for _, products := range []bool{false, true} {
-			if products && step > 1 {
-				continue
-			}
-			if hold(func(i, c int) float64 { return narrowSum(x.row(i), w.row(c), step, products) }) {
-				text := fmt.Sprintf("BF16, rounded after every %d products", step)
-				if step == 1 {
-					text = "BF16, rounded after every product"
-				}
-				if products {
-					text = "BF16, of products in BF16"
-				}
-				add(text)
-			}
+		text := fmt.Sprintf("BF16, rounded after every %d products", step)
+		if step == 1 {
+			text = "BF16, rounded after every product"
+		}
+		try(text, func(i, c int) float32 { return narrowSum(x.row(i), w.row(c), step, false) })
+		if step == 1 {
+			try("BF16, of products in BF16", func(i, c int) float32 { return narrowSum(x.row(i), w.row(c), 1, true) })
 		}
 	}
-	return len(v.Explained) > 0
+	return len(j.v.Explained) > 0
 }
 
-func (j *judge) bias32(c int) float32 {
-	if j.Bias == nil {
-		return 0
-	}
-	return j.Bias[c]
-}
-
-func (r *rules) round32(x float64) float32 { return float32(x) }
-func (r *rules) round(x float32) float32   { return r.of.format().Round(x) }
+// sumsText is what explanations by sums begin with.
+const sumsText = "sums are those of "
 
 // narrowSum adds products in order, in BF16, as many at a time as step says.
-func narrowSum(a, b []float64, step int, products bool) float64 {
+func narrowSum(a, b []float64, step int, products bool) float32 {
 	sum := float32(0)
 	for lo := 0; lo < len(a); lo += step {
 		exact := float64(sum)
@@ -116,7 +90,7 @@ func narrowSum(a, b []float64, step int, products bool) float64 {
 		}
 		sum = number.BF16.Round(float32(exact))
 	}
-	return float64(sum)
+	return sum
 }
 
 // kernels are the tensor cores and the ways of using them that are tried.

@@ -2,7 +2,6 @@ package agree
 
 import (
 	"errors"
-	"slices"
 
 	"github.com/octavo-fp8/octavo/oracle/explain"
 	"github.com/octavo-fp8/octavo/scaling"
@@ -19,171 +18,140 @@ type candidate struct {
 	kind          Kind
 	input, weight Treatment
 	noBias        bool
-	recipe        string // where both operands are those of one
 }
 
-// row is a kind of candidates. propose returns those that differ from the claim.
+// row is a kind of candidates: what may be done with the input and with the weight, each
+// alone, or the first of one with the first of the other and so on, or both.
 type row struct {
 	name, text string
-	propose    func(s *source, claimed candidate, c *Claim, recipes []Recipe) []candidate
+	how        uint8
+	operands   func(p *proposer) (inputs, weights []Treatment)
+}
+
+const (
+	alone uint8 = 1 << iota
+	together
+)
+
+// proposer is what candidates follow from.
+type proposer struct {
+	candidate // that is claimed
+	layer     *Layer
+	recipes   []Recipe
 }
 
 var table = explain.NewTable[Kind]("agree", errKind, []row{
-	{"claimed", "what is claimed", nil},
-	{"input-unquantized", "the input is not quantized", func(_ *source, c candidate, _ *Claim, _ []Recipe) []candidate {
-		return []candidate{{weight: c.weight}}
+	{"claimed", "what is claimed", 0, nil},
+	{"input-unquantized", "the input is not quantized", alone, func(*proposer) (x, w []Treatment) { return []Treatment{{}}, nil }},
+	{"unquantized", "the layer is not quantized", together, func(p *proposer) (x, w []Treatment) { return []Treatment{{}}, p.unquantized() }},
+	{"weight-unquantized", "the weight is not quantized", alone, func(p *proposer) (x, w []Treatment) { return nil, p.unquantized() }},
+	{"scales-rounded-up", "scales are rounded up to powers of two", alone | together, func(p *proposer) (x, w []Treatment) {
+		input, weight := p.input, p.again() // what was stored is quantized again
+		input.Scales, weight.Scales = RoundedUp, RoundedUp
+		return []Treatment{input}, []Treatment{weight}
 	}},
-	{"unquantized", "the layer is not quantized", func(s *source, _ candidate, _ *Claim, _ []Recipe) (all []candidate) {
-		for _, w := range s.unquantized() {
-			all = append(all, candidate{weight: w})
-		}
-		return all
+	{"scales-read-up", "scales are rounded up to powers of two, of codes that were made under others", alone | together, func(p *proposer) (x, w []Treatment) {
+		input, weight := p.input, p.weight
+		input.Scales, weight.Scales = ReadUp, ReadUp
+		return []Treatment{input}, []Treatment{weight}
 	}},
-	{"weight-unquantized", "the weight is not quantized", func(s *source, c candidate, _ *Claim, _ []Recipe) (all []candidate) {
-		for _, w := range s.unquantized() {
-			all = append(all, candidate{input: c.input, weight: w})
-		}
-		return all
-	}},
-	{"scales-rounded-up", "scales are rounded up to powers of two", func(s *source, c candidate, _ *Claim, _ []Recipe) []candidate {
-		return changed(c, func(t Treatment, weight bool) (Treatment, bool) {
-			if weight && !t.Quantized && s.Weight.Codes != nil {
-				t = s.again() // what was stored is quantized again
-			}
-			t.Scales = RoundedUp
-			return t, t.Quantized && !t.Recipe.Profile.Outer()
-		})
-	}},
-	{"scales-read-up", "scales are rounded up to powers of two, of codes that were made under others", func(s *source, c candidate, _ *Claim, _ []Recipe) []candidate {
-		return changed(c, func(t Treatment, weight bool) (Treatment, bool) {
-			t.Scales = ReadUp
-			return t, t.Quantized || weight && s.Weight.Codes != nil
-		})
-	}},
-	{"recipe", "the layer is quantized by another recipe", func(s *source, c candidate, _ *Claim, recipes []Recipe) (all []candidate) {
-		for _, r := range recipes {
+	{"recipe", "the layer is quantized by another recipe", together, func(p *proposer) (x, w []Treatment) {
+		for _, r := range p.recipes {
 			if r.Input != nil && r.Weight != nil {
-				all = append(all, candidate{input: quantizedBy(r.Input), weight: s.weightBy(r), recipe: r.Name})
+				x, w = append(x, quantizedBy(r.Input)), append(w, p.layer.weightBy(r))
 			}
 		}
-		return all
+		return x, w
 	}},
-	{"input-recipe", "the input is quantized by another recipe", func(_ *source, c candidate, _ *Claim, recipes []Recipe) (all []candidate) {
-		for _, r := range recipes {
+	{"input-recipe", "the input is quantized by another recipe", alone, func(p *proposer) (x, w []Treatment) {
+		for _, r := range p.recipes {
 			if r.Input != nil {
-				all = append(all, candidate{input: quantizedBy(r.Input), weight: c.weight})
+				x = append(x, quantizedBy(r.Input))
 			}
 		}
-		return all
+		return x, nil
 	}},
-	{"weight-recipe", "the weight is quantized by another recipe", func(s *source, c candidate, _ *Claim, recipes []Recipe) (all []candidate) {
-		for _, r := range recipes {
+	{"weight-recipe", "the weight is quantized by another recipe", alone, func(p *proposer) (x, w []Treatment) {
+		for _, r := range p.recipes {
 			if r.Weight != nil {
-				all = append(all, candidate{input: c.input, weight: quantizedBy(r.Weight)})
+				w = append(w, quantizedBy(r.Weight))
 			}
 		}
-		return all
+		return nil, w
 	}},
-	{"blocks", "scales are those of other blocks", func(s *source, c candidate, _ *Claim, _ []Recipe) (all []candidate) {
-		if c.input.Quantized {
-			for _, b := range inputBlocks {
-				t := c.input
-				t.Recipe.Block = b
-				all = append(all, candidate{input: t, weight: c.weight})
-			}
-		}
-		if t := c.weight; t.Quantized || s.Weight.Codes != nil {
-			if !t.Quantized {
-				t = s.again()
-			}
-			for _, b := range weightBlocks {
-				t.Recipe.Block = b
-				all = append(all, candidate{input: c.input, weight: t})
-			}
-		}
-		return all
+	{"blocks", "scales are those of other blocks", alone, func(p *proposer) (x, w []Treatment) {
+		return inBlocks(p.input, blocks), inBlocks(p.again(), append(weightBlocks, blocks...))
 	}},
-	{"input-scale", "the input is quantized under the checkpoint's input scale", func(s *source, c candidate, _ *Claim, _ []Recipe) []candidate {
-		t := s.staticInput()
-		return []candidate{{input: t, weight: c.weight}}
+	{"input-scale", "the input is quantized under the checkpoint's input scale", alone, func(p *proposer) (x, w []Treatment) {
+		return []Treatment{p.layer.staticInput()}, nil
 	}},
-	{"transposed", "the grid of the weight's scales is read transposed", func(_ *source, c candidate, _ *Claim, _ []Recipe) []candidate {
-		c.weight.Scales = Transposed
-		return []candidate{c}
+	{"transposed", "the grid of the weight's scales is read transposed", alone, func(p *proposer) (x, w []Treatment) {
+		p.weight.Scales = Transposed
+		return nil, []Treatment{p.weight}
 	}},
-	{"rounded", "an operand is rounded to another type", func(s *source, c candidate, _ *Claim, _ []Recipe) []candidate {
-		var all []candidate
+	{"rounded", "an operand is rounded to another type", alone | together, func(p *proposer) (x, w []Treatment) {
 		for _, to := range []Type{BF16, F16} {
-			w, x, both := c, c, c
-			w.weight.Rounded, x.input.Rounded, both.input.Rounded, both.weight.Rounded = to, to, to, to
-			all = append(all, w, x, both)
+			p.input.Rounded, p.weight.Rounded = to, to
+			x, w = append(x, p.input), append(w, p.weight)
 		}
-		return all
+		return x, w
 	}},
-	{"no-bias", "the bias is not added", func(s *source, c candidate, _ *Claim, _ []Recipe) []candidate {
-		if s.Bias == nil {
-			return nil
-		}
-		c.noBias = true
-		return []candidate{c}
-	}},
+	{"no-bias", "the bias is not added", 0, nil},
 }, func(r row) string { return r.name })
 
 // Blocks that are tried of what is quantized.
 var (
-	inputBlocks = []tensor.Block{{}, {Rows: 1}, {Rows: 1, Cols: 16}, {Rows: 1, Cols: 32}, {Rows: 1, Cols: 64},
-		{Rows: 1, Cols: 128}, {Rows: 1, Cols: 256}, {Rows: 1, Cols: 512}}
-	weightBlocks = append([]tensor.Block{{Rows: 16, Cols: 16}, {Rows: 32, Cols: 32}, {Rows: 64, Cols: 64}, {Rows: 128, Cols: 128},
-		{Rows: 128, Cols: 1}, {Rows: 64, Cols: 128}, {Rows: 128, Cols: 64}}, inputBlocks...)
+	blocks = []tensor.Block{{}, {Rows: 1}, {Rows: 1, Cols: 16}, {Rows: 1, Cols: 32}, {Rows: 1, Cols: 64}, {Rows: 1, Cols: 128},
+		{Rows: 1, Cols: 256}, {Rows: 1, Cols: 512}, {Rows: 16, Cols: 16}, {Rows: 32, Cols: 32}, {Rows: 64, Cols: 64}, {Rows: 128, Cols: 128}}
+	weightBlocks = []tensor.Block{{Rows: 128, Cols: 1}, {Rows: 64, Cols: 128}, {Rows: 128, Cols: 64}}
 )
 
-// kinds returns the kinds of all rows but the first.
-func (k Kind) text() string {
-	r, err := table.Row(k)
-	if err != nil {
-		return string(k)
+func inBlocks(t Treatment, all []tensor.Block) (other []Treatment) {
+	for _, b := range all {
+		if t.Recipe.Block = b; t.Quantized {
+			other = append(other, t)
+		}
 	}
-	return r.text
+	return other
 }
 
-// changed returns a candidate with one operand changed, the other, and both.
-func changed(c candidate, change func(t Treatment, weight bool) (Treatment, bool)) (all []candidate) {
-	input, x := change(c.input, false)
-	weight, w := change(c.weight, true)
-	if x {
-		all = append(all, candidate{input: input, weight: c.weight})
+func (k Kind) text() string {
+	if r, err := table.Row(k); err == nil {
+		return r.text
 	}
-	if w {
-		all = append(all, candidate{input: c.input, weight: weight})
-	}
-	if x && w {
-		all = append(all, candidate{input: input, weight: weight})
-	}
-	return all
+	return string(k)
 }
 
 // unquantized returns what engines make of a weight that they do not quantize.
-func (s *source) unquantized() []Treatment {
-	if s.Weight.Codes == nil {
+func (p *proposer) unquantized() []Treatment {
+	if p.layer.Weight.Codes == nil {
 		return []Treatment{{}}
 	}
 	return []Treatment{{}, {Rounded: BF16}, {Rounded: F16}}
 }
 
-// again returns what quantizes the values of stored codes once more as they were stored.
-func (s *source) again() Treatment {
-	var t Treatment
-	if c := s.Weight.Codes; c != nil {
-		t.Quantized = true
-		t.Recipe.Format, t.Recipe.Block, t.Recipe.Profile = c.Format, c.Block, storedProfile(c)
+// again returns what quantizes the weight: codes once more as they were stored. Whether their
+// values were quantized by this profile is not known; an amax of such values is the same in
+// all of a kind.
+func (p *proposer) again() Treatment {
+	t := p.weight
+	if c := p.layer.Weight.Codes; c != nil && !t.Quantized {
+		t = Treatment{Quantized: true}
+		t.Recipe.Format, t.Recipe.Block, t.Recipe.Profile = c.Format, c.Block, scaling.DeepGEMM
+		switch c.ScaleFormat {
+		case tensor.E8M0Scales:
+			t.Recipe.Profile = scaling.MXRCeil
+		case tensor.UE4M3Scales:
+			t.Recipe.Profile = scaling.NVFP4ModelOpt
+		}
 	}
 	return t
 }
 
 // staticInput returns what quantizes the input under the scale of the checkpoint.
-func (s *source) staticInput() Treatment {
+func (l *Layer) staticInput() Treatment {
 	t := Treatment{Quantized: true, Static: true}
-	if c := s.Weight.Codes; c != nil {
+	if c := l.Weight.Codes; c != nil {
 		t.Recipe.Format = c.Format
 	}
 	return t
@@ -191,14 +159,13 @@ func (s *source) staticInput() Treatment {
 
 // weightBy returns what a recipe does with the weight: nothing where it is stored in the
 // recipe's format and blocks.
-func (s *source) weightBy(r Recipe) Treatment {
-	t := quantizedBy(r.Weight)
-	c := s.Weight.Codes
+func (l *Layer) weightBy(r Recipe) Treatment {
+	t, c := quantizedBy(r.Weight), l.Weight.Codes
 	if c == nil || r.Weight == nil {
 		return t
 	}
-	h, v := c.Block.Extents(s.Weight.Rows, s.Weight.Cols)
-	rh, rv := r.Weight.Block.Extents(s.Weight.Rows, s.Weight.Cols)
+	h, v := c.Block.Extents(l.Weight.Rows, l.Weight.Cols)
+	rh, rv := r.Weight.Block.Extents(l.Weight.Rows, l.Weight.Cols)
 	if c.Format == r.Weight.Format && h == rh && v == rv {
 		return Treatment{}
 	}
@@ -206,56 +173,65 @@ func (s *source) weightBy(r Recipe) Treatment {
 }
 
 // claimed returns what the claim says.
-func (s *source) claimed(c *Claim) candidate {
-	all := candidate{input: quantizedBy(c.Recipe.Input), weight: s.weightBy(c.Recipe), recipe: c.Recipe.Name}
+func (l *Layer) claimed(c *Claim) candidate {
+	all := candidate{input: quantizedBy(c.Recipe.Input), weight: l.weightBy(c.Recipe)}
 	if c.Static {
-		all.input = s.staticInput()
-	}
-	if c.Recipe.Input == nil && !c.Static && s.InputOf == F32 {
+		all.input = l.staticInput()
+	} else if c.Recipe.Input == nil && l.InputOf == F32 {
 		all.input.Rounded = c.Recipe.Rounded
 	}
-	if c.Recipe.Weight == nil && s.Weight.Codes == nil && s.Weight.Of == F32 {
+	switch {
+	case c.Recipe.Weight != nil:
+	case l.Weight.Codes == nil && l.Weight.Of == F32:
 		all.weight.Rounded = c.Recipe.Rounded
+	case l.Weight.Codes != nil: // codes become values of the input's type
+		all.weight.Rounded = c.Recipe.Rounded
+		if l.InputOf != F32 {
+			all.weight.Rounded = l.InputOf
+		}
 	}
-	if s.Weight.Codes != nil && c.Recipe.Weight == nil {
-		all.weight.Rounded = c.Recipe.Rounded // codes become values of the input's type
-		if s.InputOf != F32 {
-			all.weight.Rounded = s.InputOf
+	return all
+}
+
+// propose returns the candidates of a row.
+func (r *row) propose(p proposer) (all []candidate) {
+	if r.name == "no-bias" && p.layer.Bias != nil {
+		return []candidate{{input: p.input, weight: p.weight, noBias: true}}
+	}
+	if r.operands == nil {
+		return nil
+	}
+	claimed := p.candidate
+	inputs, weights := r.operands(&p)
+	for n := range max(len(inputs), len(weights)) {
+		if r.how&alone != 0 && n < len(inputs) {
+			all = append(all, candidate{input: inputs[n], weight: claimed.weight})
+		}
+		if r.how&alone != 0 && n < len(weights) {
+			all = append(all, candidate{input: claimed.input, weight: weights[n]})
+		}
+		if r.how&together != 0 {
+			all = append(all, candidate{input: inputs[n%len(inputs)], weight: weights[n]})
 		}
 	}
 	return all
 }
 
 // candidates returns what is tried in place of the claim, in the order of the table.
-func (s *source) candidates(c *Claim, recipes []Recipe) (all []candidate) {
-	claimed := s.claimed(c)
-	seen := map[candidate]bool{{input: claimed.input, weight: claimed.weight}: true}
+func (j *judge) candidates(recipes []Recipe) (all []candidate) {
+	seen := map[candidate]bool{j.claimed: true}
 	for _, k := range table.Kinds() {
 		r, err := table.Row(k)
 		if err != nil {
 			continue
 		}
-		for _, one := range r.propose(s, claimed, c, recipes) {
-			key := candidate{input: one.input, weight: one.weight, noBias: one.noBias}
-			if seen[key] || one.input.Static && !(s.Weight.InputScale > 0) || !s.makesInput(one.input) || !s.makesWeight(one.weight) {
-				continue
+		for _, one := range r.propose(proposer{j.claimed, j.Layer, recipes}) {
+			if !seen[one] && j.x.makes(one.input) && j.w.makes(one.weight) {
+				seen[one] = true
+				one.kind = k
+				all = append(all, one)
 			}
-			seen[key] = true
-			one.kind = k
-			all = append(all, one)
 		}
 	}
-	return slices.Clip(all)
-}
-
-// storedProfile returns a profile that makes scales as codes have them. That their values were
-// quantized by it is not known; values of codes have an amax that all of a kind agree on.
-func storedProfile(t *tensor.Tensor) scaling.Profile {
-	switch t.ScaleFormat {
-	case tensor.E8M0Scales:
-		return scaling.MXRCeil
-	case tensor.UE4M3Scales:
-		return scaling.NVFP4ModelOpt
-	}
-	return scaling.DeepGEMM
+	return all
 }

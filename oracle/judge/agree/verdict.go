@@ -46,10 +46,7 @@ type Verdict struct {
 	Alike     []Explanation `json:"alike,omitempty"`
 
 	input, weight Treatment
-	screened      screened
 	candidates    int
-	found         []weighed
-	noise         float64
 }
 
 // Explanation is what an engine may have done in place of what it claims.
@@ -72,23 +69,6 @@ func (e *Explanation) Treatments() (input, weight Treatment) { return e.input, e
 
 // Treatments returns what is claimed of the operands.
 func (v *Verdict) Treatments() (input, weight Treatment) { return v.input, v.weight }
-
-func (j *judge) explanation(w weighed) Explanation {
-	e := Explanation{
-		Kind: w.kind, Text: w.kind.text(), Input: w.input.text(string(j.InputOf)), Weight: w.weight.text(j.stored()),
-		Explained: w.tally.Explained, Of: w.tally.Explained + w.tally.Missed, Same: w.same,
-		input: w.input, weight: w.weight,
-	}
-	return e
-}
-
-func (v *Verdict) explain(found []weighed, near func(noise float64) bool, explanation func(weighed) Explanation) {
-	for _, w := range found {
-		if near(w.noise) {
-			v.Explained = append(v.Explained, explanation(w))
-		}
-	}
-}
 
 // Right reports whether the layer is what is claimed.
 func (v *Verdict) Right() bool { return v.Outcome == verdict.Pass }
@@ -142,9 +122,9 @@ func groupText(all []Explanation) string {
 	if all[0].Kind == "sums" {
 		var each []string
 		for _, e := range all {
-			each = append(each, strings.TrimPrefix(e.Text, "sums are those of "))
+			each = append(each, strings.TrimPrefix(e.Text, sumsText))
 		}
-		return "sums are those of another unit (" + alternatives(each) + ")"
+		return sumsText + "another unit (" + alternatives(each) + ")"
 	}
 	// Profiles that differ in nothing else that is said are listed together.
 	var texts []string
