@@ -42,7 +42,7 @@ func parseHeader(text []byte) (*Array, error) {
 		return nil, fmt.Errorf("the header %q is not {'descr': TYPE, 'fortran_order': False, 'shape': SHAPE}: save it with numpy.save", clip(text))
 	}
 	if a.Type.size() == 0 {
-		return nil, fmt.Errorf("elements of type %q: want |u1, <u2, <f2 or <f4: save codes as x.view(numpy.uint8), others as x.astype('<f4')", a.Type)
+		return nil, fmt.Errorf("elements of type %q: want |u1, <u2, <f2, <f4, <i4 or <i8: save codes as x.view(numpy.uint8), others as x.astype('<f4')", a.Type)
 	}
 	return a, nil
 }

@@ -1,5 +1,5 @@
-// Package npy reads arrays that NumPy saved: the types that FP8 codes, scales and
-// results come in, in C order.
+// Package npy reads arrays that NumPy saved: the types that FP8 codes, scales, results and
+// tokens come in, in C order.
 //
 // The format is that of numpy.lib.format, versions 1 to 3. Nothing in a file is
 // trusted: what is allocated is bounded by the size of the file.
@@ -26,6 +26,8 @@ const (
 	Uint16  Type = "<u2"
 	Float16 Type = "<f2"
 	Float32 Type = "<f4"
+	Int32   Type = "<i4"
+	Int64   Type = "<i8"
 )
 
 // size returns the size of an element, or 0 for a type that is not read.
@@ -35,8 +37,10 @@ func (t Type) size() int64 {
 		return 1
 	case Uint16, Float16:
 		return 2
-	case Float32:
+	case Float32, Int32:
 		return 4
+	case Int64:
+		return 8
 	}
 	return 0
 }

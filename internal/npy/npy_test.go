@@ -41,6 +41,8 @@ func TestRead(t *testing.T) {
 		{3, "<f2", "()", []int{}, 2},
 		{1, "<u2", "(0, 7)", []int{0, 7}, 0},
 		{1, "|u1", "(1,2,3)", []int{1, 2, 3}, 6},
+		{1, "<i4", "(2,)", []int{2}, 8},
+		{2, "<i8", "(1,)", []int{1}, 8},
 	} {
 		data := bytes.Repeat([]byte{7, 8}, 4)[:test.bytes]
 		a, err := read(file(test.version, dict(test.descr, "False", test.text), data...))
@@ -66,7 +68,7 @@ func TestRefuse(t *testing.T) {
 		{"ends within its header", file(1, good)[:9]},
 		{"a header of 4294967295 bytes", append([]byte(magic), 2, 0, 255, 255, 255, 255)},
 		{"Fortran order: save numpy.ascontiguousarray(x)", file(1, dict("|u1", "True", "(2, 3)"), 1, 2, 3, 4, 5, 6)},
-		{`type ">f4": want |u1, <u2, <f2 or <f4`, file(1, dict(">f4", "False", "(1,)"), 1, 2, 3, 4)},
+		{`type ">f4": want |u1, <u2, <f2, <f4, <i4 or <i8`, file(1, dict(">f4", "False", "(1,)"), 1, 2, 3, 4)},
 		{`type "|V1"`, file(1, dict("|V1", "False", "(1,)"), 1)},
 		{"shape [2 3] of type |u1 does not fit the 5 bytes", file(1, good, 1, 2, 3, 4, 5)},
 		{"shape [2 3] of type |u1 does not fit the 7 bytes", file(1, good, 1, 2, 3, 4, 5, 6, 7)},

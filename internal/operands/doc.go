@@ -4,7 +4,7 @@
 // A name is that of a tensor in a safetensors file, or says a file of its own:
 //
 //	x                        tensor x of the safetensors file
-//	x.npy                    an array that numpy.save wrote: |u1, <u2, <f2 or <f4
+//	x.npy                    an array that numpy.save wrote: |u1, <u2, <f2, <f4, <i4 or <i8
 //	x.bin:E4M3:4096x7168     raw bytes of a type and a shape, row by row, little-endian
 //
 // Codes of less than a byte lie side by side in a safetensors file (F4, F6_E2M3,

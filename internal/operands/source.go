@@ -108,6 +108,7 @@ func (s *Source) readNPY(path string) (Tensor, error) {
 	}
 	info := safetensors.Info{Name: path, Shape: a.Shape, DType: map[npy.Type]safetensors.DType{
 		npy.Uint8: safetensors.U8, npy.Uint16: safetensors.U16, npy.Float16: safetensors.F16, npy.Float32: safetensors.F32,
+		npy.Int32: safetensors.I32, npy.Int64: safetensors.I64,
 	}[a.Type]}
 	if info.DType == safetensors.U16 && s.BFloat16 {
 		info.DType = safetensors.BF16

@@ -23,9 +23,13 @@ type Change struct {
 	Difference []float64
 }
 
-// Exchange runs a model on a text where each linear layer rounds its operands as a says, and
-// where some, those that b has something else for, do as b says: all of them, and each
-// alone. Products are in FP32. Of o only Context, Stride, Prefix and Progress count.
+// head is the name of the layer that makes logits.
+const head = "lm_head"
+
+// Exchange runs a model on a text where each linear layer, the head too, rounds its operands
+// as a says, and where some, those that b has something else for, do as b says: all of them,
+// and each alone. Routers are in FP32, as all products. Of o only Context, Stride, Prefix and
+// Progress count.
 //
 // What is done to the model meanwhile, and errors, are those of [Run].
 func Exchange(ctx context.Context, m *nn.Llama, tokens []int32, a, b func(layer string) nn.Rounding, o Options) (*Exchanged, error) {
@@ -47,6 +51,7 @@ func Exchange(ctx context.Context, m *nn.Llama, tokens []int32, a, b func(layer 
 		return nil, err
 	}
 	defer r.restore()
+	r.slots = append(r.slots, slot{layer: len(r.blocks), kind: head, name: head, of: &r.head, plain: r.head})
 	x := exchange{evaluator: &evaluator{runner: r, Options: o, workers: c.Workers}, a: a, b: b}
 	for _, s := range r.slots {
 		if !alike(a(s.name), b(s.name)) {

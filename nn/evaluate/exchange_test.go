@@ -33,7 +33,13 @@ func TestExchange(t *testing.T) {
 		again := *r.Weight.Recipe
 		return nn.Rounding{Weight: nn.Narrowing{Recipe: &again}}
 	}
-	got, err := Exchange(t.Context(), m, tokens, plain, rounded, Options{Context: 10})
+	blocks := func(layer string) nn.Rounding {
+		if layer == "lm_head" {
+			return plain(layer)
+		}
+		return rounded(layer)
+	}
+	got, err := Exchange(t.Context(), m, tokens, plain, blocks, Options{Context: 10})
 	require.NoError(t, err)
 	require.Equal(t, want.Targets, got.Targets)
 	require.Len(t, got.Whole.KL, got.Targets)
@@ -42,29 +48,32 @@ func TestExchange(t *testing.T) {
 	require.Len(t, got.Layers, 2*7)
 
 	// One layer alone, as if it were the whole.
-	const name = "model.layers.1.mlp.up_proj"
-	at := slices.IndexFunc(got.Layers, func(c Change) bool { return c.Name == name })
-	one, err := Exchange(t.Context(), m, tokens, plain, func(layer string) nn.Rounding {
-		if layer == name {
-			return rounded(layer)
-		}
-		return plain(layer)
-	}, Options{Context: 10})
+	all, err := Exchange(t.Context(), m, tokens, plain, rounded, Options{Context: 10})
 	require.NoError(t, err)
-	require.Len(t, one.Layers, 1)
-	require.Equal(t, got.Layers[at], one.Layers[0])
-	require.Equal(t, one.Whole.KL, one.Layers[0].KL)
-	require.Greater(t, meanOf(one.Whole.KL), 0.0)
-	changed := copyOf(t, m, c, func(layer string, w []float32, cols int) {
-		if layer == name+".weight" {
-			decode(t, *r.Weight.Recipe, w, cols)
-		}
-	})
+	require.Equal(t, got.Layers, all.Layers[:2*7])
 	plainly, err := Run(t.Context(), m, tokens, Options{Context: 10, LayerTokens: -1})
 	require.NoError(t, err)
-	other, err := Run(t.Context(), changed, tokens, Options{Context: 10, LayerTokens: -1})
-	require.NoError(t, err)
-	require.InDelta(t, float64(plainly.Loss.Mean-other.Loss.Mean), meanOf(one.Whole.Difference), 1e-6)
+	for _, name := range []string{"model.layers.1.mlp.up_proj", "lm_head"} {
+		at := slices.IndexFunc(all.Layers, func(c Change) bool { return c.Name == name })
+		one, err := Exchange(t.Context(), m, tokens, plain, func(layer string) nn.Rounding {
+			if layer == name {
+				return rounded(layer)
+			}
+			return plain(layer)
+		}, Options{Context: 10})
+		require.NoError(t, err)
+		require.Len(t, one.Layers, 1)
+		require.Equal(t, all.Layers[at], one.Layers[0])
+		require.Equal(t, one.Whole.KL, one.Layers[0].KL)
+		require.Greater(t, meanOf(one.Whole.KL), 0.0)
+		changed := copyOf(t, m, c, nil)
+		weight := changed.Param(name + ".weight")
+		require.NotNil(t, weight, name)
+		decode(t, *r.Weight.Recipe, weight.Value, weight.Cols)
+		other, err := Run(t.Context(), changed, tokens, Options{Context: 10, LayerTokens: -1})
+		require.NoError(t, err)
+		require.InDelta(t, float64(plainly.Loss.Mean-other.Loss.Mean), meanOf(one.Whole.Difference), 1e-6)
+	}
 
 	same, err := Exchange(t.Context(), m, tokens, rounded, rounded, Options{Context: 10})
 	require.NoError(t, err)

@@ -1,7 +1,6 @@
 package agree
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -11,11 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/x448/float16"
-
-	"github.com/octavo-fp8/octavo/fp8"
-	"github.com/octavo-fp8/octavo/internal/halves"
-	"github.com/octavo-fp8/octavo/internal/npy"
+	"github.com/octavo-fp8/octavo/internal/operands"
 	"github.com/octavo-fp8/octavo/internal/textout"
 	"github.com/octavo-fp8/octavo/oracle/judge/agree"
 	"github.com/octavo-fp8/octavo/safetensors"
@@ -40,14 +35,19 @@ const (
 type dump struct {
 	path    string
 	files   []*safetensors.File
-	tensors map[string]*safetensors.File
-	arrays  map[string]string // the paths of arrays
+	tensors map[string]recordedIn
 	meta    map[string]string
+}
+
+// recordedIn is where a tensor is: in a file, or an array of NumPy.
+type recordedIn struct {
+	file *safetensors.File
+	path string
 }
 
 // openDump opens a file, or a directory with files.
 func openDump(path string) (d *dump, err error) {
-	d = &dump{path: path, tensors: map[string]*safetensors.File{}, arrays: map[string]string{}, meta: map[string]string{}}
+	d = &dump{path: path, tensors: map[string]recordedIn{}, meta: map[string]string{}}
 	defer func() {
 		if err != nil {
 			d.close()
@@ -74,26 +74,35 @@ func openDump(path string) (d *dump, err error) {
 		}
 	}
 	for _, p := range paths {
-		if filepath.Ext(p) == ".npy" {
-			d.arrays[strings.TrimSuffix(filepath.Base(p), ".npy")] = p
-			continue
-		}
-		f, err := safetensors.Open(p)
-		if err != nil {
+		if err := d.add(p); err != nil {
 			return d, err
 		}
-		d.files = append(d.files, f)
+	}
+	return d, nil
+}
+
+func (d *dump) add(path string) error {
+	names, in := []string{strings.TrimSuffix(filepath.Base(path), ".npy")}, recordedIn{path: path}
+	if filepath.Ext(path) != ".npy" {
+		f, err := safetensors.Open(path)
+		if err != nil {
+			return err
+		}
+		d.files, in, names = append(d.files, f), recordedIn{file: f}, nil
 		for _, info := range f.Tensors() {
-			if d.tensors[info.Name] != nil {
-				return d, fmt.Errorf("%s: tensor %s is in several files", textout.Name(path), textout.Quoted(info.Name))
-			}
-			d.tensors[info.Name] = f
+			names = append(names, info.Name)
 		}
 		for k, v := range f.Metadata() {
 			d.meta[k] = v
 		}
 	}
-	return d, nil
+	for _, name := range names {
+		if d.has(name) {
+			return fmt.Errorf("%s: tensor %s is in several files", textout.Name(d.path), textout.Quoted(name))
+		}
+		d.tensors[name] = in
+	}
+	return nil
 }
 
 func (d *dump) close() {
@@ -102,33 +111,39 @@ func (d *dump) close() {
 	}
 }
 
-func (d *dump) has(name string) bool { return d.tensors[name] != nil || d.arrays[name] != "" }
+func (d *dump) has(name string) bool { _, ok := d.tensors[name]; return ok }
+
+// records reports whether the dump has input and output of a module.
+func (d *dump) records(module string) bool { return d.has(module+inputEnd) && d.has(module+outputEnd) }
 
 // modules returns the names of modules of which the dump has input and output, in order, and
 // those of which it lacks one.
 func (d *dump) modules() (whole, half []string) {
-	seen := map[string]bool{}
-	add := func(name string) {
-		for _, end := range []string{inputEnd, outputEnd} {
-			if m, ok := strings.CutSuffix(name, end); ok && !seen[m] {
-				seen[m] = true
-				if d.has(m+inputEnd) && d.has(m+outputEnd) {
-					whole = append(whole, m)
-				} else {
-					half = append(half, m)
-				}
-			}
-		}
-	}
 	for name := range d.tensors {
-		add(name)
-	}
-	for name := range d.arrays {
-		add(name)
+		if m, ok := strings.CutSuffix(name, inputEnd); ok && d.records(m) {
+			whole = append(whole, m)
+		} else if m, isOutput := strings.CutSuffix(name, outputEnd); (ok || isOutput) && !d.records(m) {
+			half = append(half, strings.TrimSuffix(m, inputEnd))
+		}
 	}
 	slices.Sort(whole)
 	slices.Sort(half)
 	return whole, half
+}
+
+// errNone is of what is not in a dump.
+var errNone = errors.New("there is none")
+
+func (d *dump) find(name string) (operands.Tensor, error) {
+	switch in, ok := d.tensors[name]; {
+	case !ok:
+		return operands.Tensor{}, errNone
+	case in.file == nil:
+		return (&operands.Source{BFloat16: true}).Find(in.path) // NumPy has no bfloat16
+	default:
+		info, _ := in.file.Info(name)
+		return operands.Tensor{Info: info, File: in.file}, nil
+	}
 }
 
 // recorded is a matrix of a dump.
@@ -138,102 +153,58 @@ type recorded struct {
 	of         agree.Type
 }
 
+func (r *recorded) row(i int) []float32 { return r.values[i*r.cols : (i+1)*r.cols] }
+
 // read reads a matrix: all dimensions but the last are rows.
 func (d *dump) read(name string) (r recorded, err error) {
-	var shape []int
-	if f := d.tensors[name]; f != nil {
-		info, _ := f.Info(name)
-		shape = info.Shape
-		switch info.DType {
-		case safetensors.F32, safetensors.F16, safetensors.BF16:
-			r.of = agree.Type(info.DType)
-		default:
-			return r, fmt.Errorf("%s: tensor %s is %s: want F32, F16 or BF16", textout.Name(d.path), textout.Quoted(name), info.DType)
-		}
-		r.values, err = f.Float32s(name)
-	} else {
-		r.values, shape, r.of, err = readArray(d.arrays[name])
-	}
+	t, err := d.find(name)
 	if err != nil {
 		return r, err
 	}
-	if len(shape) == 0 {
+	switch t.DType {
+	case safetensors.F32, safetensors.F16, safetensors.BF16:
+	default:
+		return r, fmt.Errorf("%s: tensor %s is %s: want F32, F16 or BF16 (<f4, <f2 or <u2)", textout.Name(d.path), textout.Quoted(name), t.DType)
+	}
+	if len(t.Shape) == 0 {
 		return r, fmt.Errorf("%s: %s has no dimension: want tokens and columns", textout.Name(d.path), textout.Quoted(name))
 	}
-	r.cols = shape[len(shape)-1]
-	if r.cols > 0 {
+	if r.values, err = t.File.Float32s(t.Name); err != nil {
+		return r, err
+	}
+	if r.cols = t.Shape[len(t.Shape)-1]; r.cols > 0 {
 		r.rows = len(r.values) / r.cols
 	}
-	r.of = agree.Narrowest(r.values, r.of)
+	r.of = agree.Narrowest(r.values, agree.Type(t.DType))
 	return r, nil
 }
 
-func readArray(path string) (values []float32, shape []int, of agree.Type, err error) {
-	a, err := npy.ReadFile(path)
-	if err != nil {
-		return nil, nil, "", err
-	}
-	switch a.Type {
-	case npy.Float32:
-		values, of = make([]float32, len(a.Data)/4), agree.F32
-		for i := range values {
-			values[i] = math.Float32frombits(binary.LittleEndian.Uint32(a.Data[4*i:]))
-		}
-	case npy.Float16, npy.Uint16: // NumPy has no bfloat16
-		n := len(a.Data) / 2
-		values, of = make([]float32, n), agree.F16
-		if a.Type == npy.Uint16 {
-			of = agree.BF16
-		}
-		for i := range values {
-			bits := binary.LittleEndian.Uint16(a.Data[2*i:])
-			if of == agree.BF16 {
-				values[i] = halves.Value(fp8.BFloat16(bits))
-			} else {
-				values[i] = halves.Value(float16.Float16(bits))
-			}
-		}
-	default:
-		err = fmt.Errorf("%s has elements of type %q: want <f4, <f2, or <u2 for bfloat16", textout.Name(path), a.Type)
-	}
-	return values, a.Shape, of, err
-}
-
-// errNone is of what is not in a dump.
-var errNone = errors.New("there is none")
-
 // whole reads a list of whole numbers.
-func (d *dump) whole(name string) ([]int, error) {
-	f := d.tensors[name]
-	if f == nil {
-		return nil, errNone
+func (d *dump) whole(name string) (all []int, err error) {
+	t, err := d.find(name)
+	if err != nil {
+		return nil, err
 	}
-	info, _ := f.Info(name)
-	var all []int
-	switch info.DType {
+	var values []int64
+	switch t.DType {
 	case safetensors.I32:
-		values, err := safetensors.Elements[int32](f, name)
-		if err != nil {
-			return nil, err
-		}
-		for _, v := range values {
-			all = append(all, int(v))
+		var narrow []int32
+		narrow, err = safetensors.Elements[int32](t.File, t.Name)
+		for _, v := range narrow {
+			values = append(values, int64(v))
 		}
 	case safetensors.I64:
-		values, err := safetensors.Elements[int64](f, name)
-		if err != nil {
-			return nil, err
-		}
-		for _, v := range values {
-			if v < math.MinInt32 || v > math.MaxInt32 {
-				return nil, fmt.Errorf("%s: %s has %d", textout.Name(d.path), textout.Quoted(name), v)
-			}
-			all = append(all, int(v))
-		}
+		values, err = safetensors.Elements[int64](t.File, t.Name)
 	default:
-		return nil, fmt.Errorf("%s: tensor %s is %s: want I32 or I64", textout.Name(d.path), textout.Quoted(name), info.DType)
+		err = fmt.Errorf("%s: tensor %s is %s: want I32 or I64", textout.Name(d.path), textout.Quoted(name), t.DType)
 	}
-	return all, nil
+	for _, v := range values {
+		if v < math.MinInt32 || v > math.MaxInt32 {
+			return nil, fmt.Errorf("%s: %s has %d", textout.Name(d.path), textout.Quoted(name), v)
+		}
+		all = append(all, int(v))
+	}
+	return all, err
 }
 
 // Files returns the files of a dump at a path.

@@ -184,19 +184,21 @@ func (j *Job) Run(ctx context.Context) (*Report, error) {
 		whole, half := s.modules()
 		for _, name := range whole {
 			if !s.used[name] {
-				r.NotJudged = append(r.NotJudged, NotJudged{name, "in " + r.Sides[i].Dump + ", and the model has no linear layer of that name"})
+				r.notIn(i, name, stackOr(all, name, "and the model has no linear layer of that name"))
 			}
 		}
 		for _, name := range half {
-			r.NotJudged = append(r.NotJudged, NotJudged{name, "in " + r.Sides[i].Dump + " without its input or its output"})
+			r.notIn(i, name, "without its input or its output")
 		}
 	}
 	r.NotJudged = append(r.NotJudged, NotJudged{"attention, softmax, rotary positions, activation functions, the router's choice, sampling", "not linear layers"})
 	r.decide()
-	if err := j.next(ctx, r, sides, c); err != nil {
-		return nil, err
-	}
-	return r, nil
+	return r, j.next(ctx, r, sides, c)
+}
+
+// notIn adds what is not judged of a side.
+func (r *Report) notIn(side int, name, why string) {
+	r.NotJudged = append(r.NotJudged, NotJudged{name, "in " + r.Sides[side].Dump + ", " + why})
 }
 
 // modules judges all modules that a dump has.
@@ -213,30 +215,30 @@ func (j *Job) modules(ctx context.Context, r *Report, sides [2]*side, all []line
 		}
 		m := Module{Name: l.name}
 		var seen [2][2]recorded
+		in := 0 // dumps
 		for i, s := range sides {
 			p, ok := find(s.dump, l, byName)
 			if !ok {
 				continue
 			}
+			in++
 			s.used[p.module] = true
-			r.Sides[i].Modules++
-			judged, x, y, err := j.judge(ctx, s, l, p, byName, quantized, recipes)
-			if errors.Is(err, agree.ErrLayer) {
-				r.NotJudged = append(r.NotJudged, NotJudged{l.name, "in " + r.Sides[i].Dump + ": " + strings.TrimPrefix(err.Error(), "agree: ")})
-				r.Sides[i].Modules--
+			var err error
+			m.Sides[i], err = j.judge(ctx, s, l, p, quantized, recipes, &seen[i])
+			switch {
+			case errors.Is(err, agree.ErrLayer):
+				r.notIn(i, l.name, strings.TrimPrefix(err.Error(), "agree: "))
 				r.refused++
-				continue
-			}
-			if err != nil {
+			case err != nil:
 				return fmt.Errorf("%s: %s: %w", textout.Name(j.Paths[i]), textout.Name(l.name), err)
+			default:
+				r.Sides[i].Modules++
 			}
-			m.Sides[i] = judged
-			seen[i] = [2]recorded{x, y}
+		}
+		if in == 0 {
+			r.NotJudged = append(r.NotJudged, NotJudged{l.name, "in no dump"})
 		}
 		if m.Sides == [2]*Judged{} {
-			if !named(r.NotJudged, l.name) {
-				r.NotJudged = append(r.NotJudged, NotJudged{l.name, "in no dump"})
-			}
 			continue
 		}
 		if m.Sides[0] != nil && m.Sides[1] != nil {
@@ -253,87 +255,68 @@ func (j *Job) modules(ctx context.Context, r *Report, sides [2]*side, all []line
 	return nil
 }
 
-func named(all []NotJudged, name string) bool {
-	return slices.ContainsFunc(all, func(n NotJudged) bool { return n.Name == name })
-}
-
 // sameBits compares what was recorded.
 func sameBits(a, b recorded) string {
-	if a.rows != b.rows || a.cols != b.cols || a.of != b.of {
-		return "differ"
+	same := a.rows == b.rows && a.cols == b.cols && a.of == b.of
+	same = same && slices.EqualFunc(a.values, b.values, func(x, y float32) bool { return math.Float32bits(x) == math.Float32bits(y) })
+	if same {
+		return "same"
 	}
-	for i, x := range a.values {
-		if math.Float32bits(x) != math.Float32bits(b.values[i]) {
-			return "differ"
-		}
-	}
-	return "same"
+	return "differ"
 }
 
-// judge judges a module of a side.
-func (j *Job) judge(ctx context.Context, s *side, l linear, p part, byName map[string]linear, quantized bool, recipes []agree.Recipe) (*Judged, recorded, recorded, error) {
+// judge judges a module of a side, and says what was recorded of it: input and output.
+func (j *Job) judge(ctx context.Context, s *side, l linear, p part, quantized bool, recipes []agree.Recipe, seen *[2]recorded) (*Judged, error) {
 	x, err := s.read(p.module + inputEnd)
 	if err != nil {
-		return nil, x, x, err
+		return nil, err
 	}
 	y, err := s.read(p.module + outputEnd)
 	if err != nil {
-		return nil, x, y, err
+		return nil, err
 	}
-	others := []linear{l}
-	if p.fused {
-		others = nil
-		for _, name := range fusedParts[p.module[strings.LastIndexByte(p.module, '.')+1:]] {
-			if o, ok := byName[p.module[:strings.LastIndexByte(p.module, '.')+1]+name]; ok {
-				others = append(others, o)
-			}
-		}
-	}
-	w, err := weights(l, others)
+	w, err := weightOf(l, p.group, x.cols, y.cols)
 	if err != nil {
-		return nil, x, y, err
+		return nil, err
 	}
-	if !p.fused && y.cols != w.Rows || x.cols != w.Cols {
-		return nil, x, y, sentinel.Errorf(agree.ErrLayer, "input and output have %d and %d columns: the weight is of %dx%d", x.cols, y.cols, w.Rows, w.Cols)
-	}
-	if p.first+w.Rows > y.cols {
-		return nil, x, y, sentinel.Errorf(agree.ErrLayer, "the output has %d columns: want %d from %d on", y.cols, w.Rows, p.first)
+	if x.cols != w.Cols || y.cols < p.first+w.Rows || !p.fused() && y.cols > w.Rows {
+		return nil, sentinel.Errorf(agree.ErrLayer, "input and output have %d and %d columns: the weight is of %dx%d", x.cols, y.cols, w.Rows, w.Cols)
 	}
 	if x.rows != y.rows {
-		return nil, x, y, sentinel.Errorf(agree.ErrLayer, "input and output have %d and %d tokens", x.rows, y.rows)
+		return nil, sentinel.Errorf(agree.ErrLayer, "input and output have %d and %d tokens", x.rows, y.rows)
 	}
-	if p.fused {
-		cut := make([]float32, 0, y.rows*w.Rows)
+	judged := &Judged{}
+	if p.fused() {
+		part := make([]float32, 0, y.rows*w.Rows)
 		for i := range y.rows {
-			cut = append(cut, y.values[i*y.cols+p.first:][:w.Rows]...)
+			part = append(part, y.values[i*y.cols+p.first:][:w.Rows]...)
 		}
-		y.values, y.cols = cut, w.Rows
+		y.values, y.cols, judged.Fused = part, w.Rows, p.module
 	}
+	*seen = [2]recorded{x, y}
 	layer := &agree.Layer{
 		Tokens: x.rows, Input: x.values, InputOf: x.of, Output: y.values, Of: y.of, Weight: w,
 	}
 	if layer.Passes, err = s.passes(p.module); err != nil {
-		return nil, x, y, err
+		return nil, err
 	}
 	if l.bias != nil {
-		_, _, n := l.bias.Dims()
-		layer.Bias = make([]float32, n)
-		if err := checkpoint.ReadValues(new(checkpoint.Reader), l.bias, 0, 0, layer.Bias); err != nil {
-			return nil, x, y, err
+		_, rows, n := l.bias.Dims()
+		if n != w.Rows || l.matrix >= rows {
+			return nil, sentinel.Errorf(agree.ErrLayer, "its bias has %d values: the weight is of %dx%d", n, w.Rows, w.Cols)
 		}
-	}
-	judged := &Judged{}
-	if p.fused {
-		judged.Fused = p.module
+		layer.Bias = make([]float32, n)
+		if err := checkpoint.ReadValues(new(checkpoint.Reader), l.bias, 0, l.matrix, layer.Bias); err != nil {
+			return nil, err
+		}
 	}
 	names := []string{l.name, p.module}
 	judged.claim, judged.Excluded = s.claim(names, &w, quantized)
-	judged.Verdict, err = agree.Check(ctx, layer, judged.claim, agree.Options{Recipes: recipes, Workers: j.Workers})
-	if err != nil {
-		return nil, x, y, err
+	if judged.Verdict, err = agree.Check(ctx, layer, judged.claim, agree.Options{Recipes: recipes, Workers: j.Workers}); err != nil {
+		return nil, err
 	}
 	judged.note(names, s.exclude)
-	return judged, x, y, nil
+	return judged, nil
 }
 
 // passes returns the tokens of each pass, nil where the dump does not say.

@@ -6,6 +6,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -40,9 +41,6 @@ func TestRoundedUp(t *testing.T) {
 	a := dumped(t, "train.safetensors", model, false, map[string]string{"engine": "trainer"}, honest)
 	b := dumped(t, "rollout.safetensors", model, true, map[string]string{"engine": "server"}, rounded)
 	r := run(t, model, a, b, nil)
-	if path := os.Getenv("OCTAVO_AGREE_TEXT"); path != "" {
-		require.NoError(t, os.WriteFile(path, []byte(text(t, r)), 0o644))
-	}
 	require.Equal(t, "fail", r.Outcome)
 	require.Len(t, r.Modules, 3*7+1)
 	for _, m := range r.Modules {
@@ -65,8 +63,15 @@ func TestRoundedUp(t *testing.T) {
 	require.NotNil(t, r.Next.Whole)
 	require.Len(t, r.Next.Layers, 3*7)
 	require.Empty(t, r.Next.Assumed)
-	out := text(t, r)
-	t.Log(out)
+	if runtime.GOARCH != "amd64" {
+		return // elementary functions of package math differ in a last bit
+	}
+	r.Sides[0].Dump, r.Sides[1].Dump = filepath.Base(a), filepath.Base(b)
+	guide, err := os.ReadFile("../../../docs/agreement.md")
+	require.NoError(t, err)
+	_, rest, _ := strings.Cut(string(guide), "```\nwrong:")
+	shown, _, _ := strings.Cut(rest, "```")
+	require.Equal(t, text(t, r), "wrong:"+shown, "docs/agreement.md shows this report")
 }
 
 // TestHonest has two engines that compute what they claim, one of which adds in another order,

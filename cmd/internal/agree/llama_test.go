@@ -370,9 +370,11 @@ func attend(qkv [][]float32, tokens, heads, kvHeads, head int) []float32 {
 	return out
 }
 
-// converted writes the model in FP8 of 128x128, as DeepSeek-V3 has it.
-func converted(t *testing.T) string {
-	c, err := checkpoint.Open(testutil.Shared(t, "models", "llama"))
+// converted writes a Llama in FP8 of 128x128, as DeepSeek-V3 has it.
+func converted(t *testing.T) string { return convertedFrom(t, "llama") }
+
+func convertedFrom(t *testing.T, model string) string {
+	c, err := checkpoint.Open(testutil.Shared(t, "models", model))
 	require.NoError(t, err)
 	defer c.Close()
 	l, err := checkpoint.ParseLayout("deepseek-v3")

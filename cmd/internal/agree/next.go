@@ -1,10 +1,12 @@
 package agree
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math"
+	"reflect"
 	"slices"
 
 	"github.com/octavo-fp8/octavo/checkpoint"
@@ -42,6 +44,9 @@ type Next struct {
 	// Assumed are layers that are run as is claimed, since nothing explains them, or what
 	// does is none of what is run.
 	Assumed []string `json:"assumed,omitempty"`
+	// NotRun are layers in which the two differ and that are none of those that are exchanged,
+	// such as routers.
+	NotRun []string `json:"notRun,omitempty"`
 	// Why says why the layers are not judged.
 	Why string `json:"why,omitempty"`
 }
@@ -71,45 +76,22 @@ func causeOf(c evaluate.Change) Cause { return Cause{c.Name, figureOf(c.KL), fig
 // next fills in what layers do to the next token.
 func (j *Job) next(ctx context.Context, r *Report, sides [2]*side, c *checkpoint.Checkpoint) error {
 	n := &Next{}
-	var logprobs [2][]float64
-	for i, s := range sides {
-		if !s.has(logprobsName) {
-			continue
-		}
-		x, err := s.read(logprobsName)
-		if err != nil {
-			return err
-		}
-		for _, v := range x.values {
-			logprobs[i] = append(logprobs[i], float64(v))
-		}
-	}
 	var tokens [2][]int
 	for i, s := range sides {
-		all, err := s.whole(tokensName)
-		if err != nil && !errors.Is(err, errNone) {
-			return err
-		}
-		tokens[i] = all
-	}
-	if a, b := logprobs[0], logprobs[1]; a != nil && len(a) == len(b) && slices.Equal(tokens[0], tokens[1]) {
-		var differences, sizes []float64
-		for i := range a {
-			if d := b[i] - a[i]; !math.IsNaN(d) {
-				differences, sizes = append(differences, d), append(sizes, math.Abs(d))
-			}
-		}
-		d, s := figureOf(differences), figureOf(sizes)
-		n.Measured, n.MeasuredSize, n.Tokens = &d, &s, len(differences)
-	}
-	if tokens[0] == nil || tokens[1] == nil || slices.Equal(tokens[0], tokens[1]) {
-		if err := n.logits(sides); err != nil {
+		var err error
+		if tokens[i], err = s.whole(tokensName); err != nil && !errors.Is(err, errNone) {
 			return err
 		}
 	}
 	text := tokens[0]
 	if text == nil {
 		text = tokens[1]
+	}
+	same := tokens[0] == nil || tokens[1] == nil || slices.Equal(tokens[0], tokens[1])
+	if same {
+		if err := n.measure(sides); err != nil {
+			return err
+		}
 	}
 	switch {
 	case j.NoDivergence:
@@ -118,7 +100,7 @@ func (j *Job) next(ctx context.Context, r *Report, sides [2]*side, c *checkpoint
 		n.Why = "no dump has tokens"
 	case len(r.Modules) == 0:
 		n.Why = "no dump has linear layers"
-	case tokens[0] != nil && tokens[1] != nil && !slices.Equal(tokens[0], tokens[1]):
+	case !same:
 		n.Why = "the dumps are of other tokens"
 	default:
 		if err := j.exchange(ctx, r, c, text, n); err != nil {
@@ -133,34 +115,54 @@ func (j *Job) next(ctx context.Context, r *Report, sides [2]*side, c *checkpoint
 	return nil
 }
 
-// logits fills in the divergence of recorded logits.
-func (n *Next) logits(sides [2]*side) error {
-	if !sides[0].has(logitsName) || !sides[1].has(logitsName) {
-		return nil
+// both reads a matrix of both sides, of one size: nil where one lacks it.
+func both(sides [2]*side, name string) (all [2]recorded, err error) {
+	if !sides[0].has(name) || !sides[1].has(name) {
+		return all, nil
 	}
-	a, err := sides[0].read(logitsName)
+	for i, s := range sides {
+		if all[i], err = s.read(name); err != nil {
+			return all, err
+		}
+	}
+	if all[0].cols != all[1].cols || all[0].rows != all[1].rows {
+		return [2]recorded{}, nil
+	}
+	return all, nil
+}
+
+// measure fills in what recorded log-probabilities and logits say.
+func (n *Next) measure(sides [2]*side) error {
+	logprobs, err := both(sides, logprobsName)
 	if err != nil {
 		return err
 	}
-	b, err := sides[1].read(logitsName)
-	if err != nil || a.rows != b.rows || a.cols != b.cols {
+	logits, err := both(sides, logitsName)
+	if err != nil {
 		return err
 	}
-	var all []float64
-	for i := range a.rows {
-		p, q := a.values[i*a.cols:(i+1)*a.cols], b.values[i*a.cols:(i+1)*a.cols]
-		logP, logQ := logSum(p), logSum(q)
-		kl := 0.0
+	var differences, sizes, divergences []float64
+	for i, a := range logprobs[0].values {
+		if d := float64(logprobs[1].values[i]) - float64(a); !math.IsNaN(d) {
+			differences, sizes = append(differences, d), append(sizes, math.Abs(d))
+		}
+	}
+	for i := range logits[0].rows {
+		p, q := logits[0].row(i), logits[1].row(i)
+		logP, logQ, kl := logSum(p), logSum(q), 0.0
 		for k := range p {
 			l := float64(p[k]) - logP
 			kl += math.Exp(l) * (l - (float64(q[k]) - logQ))
 		}
-		all = append(all, kl)
+		divergences = append(divergences, kl)
 	}
-	f := figureOf(all)
-	n.MeasuredKL = &f
-	if n.Tokens == 0 {
-		n.Tokens = len(all)
+	if logprobs[0].values != nil {
+		d, s := figureOf(differences), figureOf(sizes)
+		n.Measured, n.MeasuredSize, n.Tokens = &d, &s, len(differences)
+	}
+	if divergences != nil {
+		f := figureOf(divergences)
+		n.MeasuredKL, n.Tokens = &f, cmp.Or(n.Tokens, len(divergences))
 	}
 	return nil
 }
@@ -188,25 +190,24 @@ func (j *Job) exchange(ctx context.Context, r *Report, c *checkpoint.Checkpoint,
 		ids[i] = int32(id)
 	}
 	roundings := [2]map[string]nn.Rounding{{}, {}}
+	differ := map[string]bool{}
 	for _, module := range r.Modules {
+		var of [2]nn.Rounding
+		assumed := false
 		for i, d := range module.Sides {
-			if d == nil {
-				continue
+			if d == nil { // what one side has not recorded it has as the other
+				d = module.Sides[1-i]
 			}
 			rounding, exact := d.rounding()
-			roundings[i][module.Name] = rounding
-			if !exact {
-				n.Assumed = append(n.Assumed, module.Name)
-			}
+			of[i] = rounding
+			assumed = assumed || !exact
 		}
-		// What one side has not recorded it has as the other.
-		for i := range roundings {
-			if module.Sides[i] == nil {
-				roundings[i][module.Name] = roundings[1-i][module.Name]
-			}
+		if assumed {
+			n.Assumed = append(n.Assumed, module.Name)
 		}
+		differ[module.Name] = !reflect.DeepEqual(of[0], of[1])
+		roundings[0][module.Name], roundings[1][module.Name] = of[0], of[1]
 	}
-	n.Assumed = slices.Compact(n.Assumed)
 	of := func(side int) func(string) nn.Rounding {
 		return func(layer string) nn.Rounding { return roundings[side][layer] }
 	}
@@ -220,17 +221,17 @@ func (j *Job) exchange(ctx context.Context, r *Report, c *checkpoint.Checkpoint,
 	}
 	whole := causeOf(x.Whole)
 	whole.Name = "all of them"
-	n.Whole = &whole
-	n.Layers = []Cause{}
-	sum := 0.0
+	n.Whole, n.Layers, n.Tokens = &whole, []Cause{}, cmp.Or(n.Tokens, x.Targets)
 	for _, l := range x.Layers {
 		cause := causeOf(l)
 		n.Layers = append(n.Layers, cause)
-		sum += float64(cause.KL.Mean)
+		n.Sum += cause.KL.Mean
+		differ[l.Name] = false
 	}
-	n.Sum = jsonfloat.Number(sum)
-	if n.Tokens == 0 {
-		n.Tokens = x.Targets
+	for _, module := range r.Modules {
+		if differ[module.Name] {
+			n.NotRun = append(n.NotRun, module.Name)
+		}
 	}
 	return nil
 }
@@ -238,38 +239,26 @@ func (j *Job) exchange(ctx context.Context, r *Report, c *checkpoint.Checkpoint,
 // rounding returns how the layer is run: as what explains it, or else as is claimed, and
 // whether that is what it was found to do.
 func (d *Judged) rounding() (r nn.Rounding, exact bool) {
-	input, weight := d.Treatments()
-	exact = d.Right()
-	if !exact {
-		for _, e := range d.Explained {
-			x, w := e.Treatments()
-			if runs(x) && runs(w) && e.Kind != "sums" && e.Kind != "no-bias" {
-				input, weight, exact = x, w, true
-				break
+	try := func(input, weight agree.Treatment) (ok bool) {
+		x, runs := narrowed(input)
+		w, also := narrowed(weight)
+		if ok = runs && also; ok {
+			r = nn.Rounding{Input: x, Weight: w, BF16Results: d.Of == agree.BF16}
+			if x == (nn.Narrowing{}) && d.InputOf == agree.BF16 {
+				r.Input.Format = nn.NarrowBF16
 			}
 		}
+		return ok
 	}
-	if !runs(input) || !runs(weight) {
-		return r, false
+	for _, e := range d.Explained {
+		if e.Kind != "sums" && e.Kind != "no-bias" && try(e.Treatments()) {
+			return r, true
+		}
 	}
-	r = nn.Rounding{Input: narrowing(input), Weight: narrowing(weight), BF16Results: d.Of == agree.BF16}
-	if r.Input == (nn.Narrowing{}) && d.InputOf == agree.BF16 {
-		r.Input.Format = nn.NarrowBF16
-	}
-	return r, exact
+	return r, try(d.Treatments()) && d.Right()
 }
 
-// runs reports whether package nn rounds an operand so.
-func runs(t agree.Treatment) bool {
-	_, ok := narrowed(t)
-	return ok
-}
-
-func narrowing(t agree.Treatment) nn.Narrowing {
-	n, _ := narrowed(t)
-	return n
-}
-
+// narrowed returns how package nn rounds an operand, if it does so.
 func narrowed(t agree.Treatment) (n nn.Narrowing, ok bool) {
 	switch t.Rounded {
 	case agree.BF16:

@@ -249,6 +249,9 @@ func (r *Report) next() (lines []verdict.Line) {
 		if len(n.Assumed) > 0 {
 			lines = append(lines, verdict.Linef("assumed", "run as they are claimed, since nothing explains them that is run: %s", listed(n.Assumed)))
 		}
+		if len(n.NotRun) > 0 {
+			lines = append(lines, verdict.Linef("left out", "what differs in layers that are not run otherwise than in FP32: %s", listed(n.NotRun)))
+		}
 		lines = append(lines, verdict.Line{Name: "intervals", Value: "95 %, as if tokens were independent"})
 	}
 	if n.Why != "" {

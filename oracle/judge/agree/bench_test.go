@@ -35,7 +35,7 @@ func BenchmarkCheck(b *testing.B) {
 	for i, v := range out {
 		y[i] = v.Float32()
 	}
-	weight := agree.Weight{Rows: n, Cols: k, Codes: &t, Amax: func() (float32, error) { return 5, nil }}
+	weight := agree.Weight{Rows: n, Cols: k, Codes: &t, Values: dequantized(&t), Amax: func() (float32, error) { return 5, nil }}
 	l := &agree.Layer{Tokens: tokens, Input: x, InputOf: agree.BF16, Output: y, Of: agree.BF16, Weight: weight}
 	for _, claim := range []string{"deepgemm", "deepgemm-ue8m0", "bf16"} {
 		b.Run(claim, func(b *testing.B) {

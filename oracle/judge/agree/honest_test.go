@@ -61,7 +61,7 @@ func TestHonestRecipes(t *testing.T) {
 		a, b := coded(t, recipe.Input, x, s.m, s.k), coded(t, recipe.Weight, w, s.n, s.k)
 		out := shuffled(r, a, b, bias, s.round())
 		amax, _ := fp8.Amax(w)
-		kept := agree.Weight{Rows: s.n, Cols: s.k, Codes: b, Amax: func() (float32, error) { return amax, nil }}
+		kept := agree.Weight{Rows: s.n, Cols: s.k, Codes: b, Values: dequantized(b), Amax: func() (float32, error) { return amax, nil }}
 		for _, weight := range []agree.Weight{kept, values(w, s.n, s.k)} {
 			l := &agree.Layer{
 				Tokens: s.m, Input: x, InputOf: agree.BF16, Output: out, Of: s.of, Bias: bias, Weight: weight, Passes: []int{s.m},

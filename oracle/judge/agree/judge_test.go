@@ -156,7 +156,12 @@ func stored(b *blocks) agree.Weight {
 			amax = max(amax, float32(math.Abs(v))*s)
 		}
 	}
-	return agree.Weight{Rows: b.rows, Cols: b.cols, Codes: t, Amax: func() (float32, error) { return amax, nil }}
+	return agree.Weight{Rows: b.rows, Cols: b.cols, Codes: t, Values: dequantized(t), Amax: func() (float32, error) { return amax, nil }}
+}
+
+// dequantized reads the values of codes.
+func dequantized(t *tensor.Tensor) func(dst []float32, lo int) error {
+	return func(dst []float32, lo int) error { tensor.DequantizeRows(dst, t, lo); return nil }
 }
 
 // values is a weight of BF16.
@@ -232,16 +237,16 @@ func TestLayers(t *testing.T) {
 		for i, scale := range upW.scales {
 			upW.scales[i] = roundedUp(scale)
 		}
-		dequantized := make([]float32, s.n*s.k)
+		stands := make([]float32, s.n*s.k)
 		for i := range s.n {
 			for k := range s.k {
 				v, scale := qw.at(i, k)
-				dequantized[i*s.k+k] = float32(v) * scale
+				stands[i*s.k+k] = float32(v) * scale
 			}
 		}
-		again := quantize(dequantized, s.n, s.k, 128, 128, roundedUp)
-		narrow := make([]float32, len(dequantized))
-		for i, v := range dequantized {
+		again := quantize(stands, s.n, s.k, 128, 128, roundedUp)
+		narrow := make([]float32, len(stands))
+		for i, v := range stands {
 			narrow[i] = bf16(v)
 		}
 		small := quantize(x, s.m, s.k, 1, 64, kept)

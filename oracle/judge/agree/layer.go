@@ -86,8 +86,8 @@ type Weight struct {
 	// Codes are all of a quantized weight; nil if it is values.
 	Codes *tensor.Tensor
 
-	// Values writes the values of rows from lo on, as many as dst holds. It is called by
-	// several goroutines at once.
+	// Values writes the values of rows from lo on, those of Codes too, as many as dst holds. It
+	// is called by several goroutines at once.
 	Values func(dst []float32, lo int) error
 
 	// Amax returns the largest magnitude of all that the engine quantizes together with the

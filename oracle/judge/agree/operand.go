@@ -115,9 +115,6 @@ func newSources(l *Layer, c *Claim) (x, w *source) {
 	x.amax = func(part int) (float32, error) { return amaxes[part], nil }
 	w = &source{rows: l.Weight.Rows, cols: k, raised: raised, stored: l.Weight.Codes, values: l.Weight.Values, ends: []int{l.Weight.Rows}}
 	w.amax = func(int) (float32, error) { return l.Weight.Amax() }
-	if w.stored != nil {
-		w.values = func(dst []float32, lo int) error { tensor.DequantizeRows(dst, w.stored, lo); return nil }
-	}
 	return x, w
 }
 

@@ -87,33 +87,27 @@ func (v *Verdict) Word() string {
 // mostNamed is how many explanations a sentence names.
 const mostNamed = 4
 
-// Causes says what explains an output that is not right, a sentence each, the most similar
-// in one; or that nothing does.
-func (v *Verdict) Causes() []string {
+// Causes says what explains an output that is not right, a sentence for each kind; or that
+// nothing does.
+func (v *Verdict) Causes() (texts []string) {
 	if v.Right() {
 		return nil
 	}
-	if len(v.Explained) == 0 {
-		if v.Outcome == verdict.Undecided {
-			return []string{v.Why}
-		}
-		return []string{fmt.Sprintf("nothing that is known explains it: %d candidates were tried", v.candidates)}
-	}
-	return grouped(v.Explained)
-}
-
-// Others says which candidates a right output fits as well.
-func (v *Verdict) Others() []string { return grouped(v.Alike) }
-
-// grouped returns a sentence for each kind of explanations, in their order.
-func grouped(all []Explanation) (texts []string) {
-	for i := 0; i < len(all); {
+	for i, all := 0, v.Explained; i < len(all); {
 		to := i + 1
 		for to < len(all) && all[to].Kind == all[i].Kind {
 			to++
 		}
 		texts = append(texts, groupText(all[i:to]))
 		i = to
+	}
+	switch {
+	case v.Outcome == verdict.Undecided && texts == nil:
+		return []string{v.Why}
+	case v.Outcome == verdict.Undecided:
+		texts[0] = v.Why + ": " + texts[0]
+	case texts == nil:
+		return []string{fmt.Sprintf("nothing that is known explains it: %d candidates were tried", v.candidates)}
 	}
 	return texts
 }
@@ -141,8 +135,7 @@ func groupText(all []Explanation) string {
 		}
 	}
 	for i, text := range texts {
-		names := strings.Join(profiles[text], "/")
-		texts[i] = strings.ReplaceAll(text, " "+anyProfile, " "+names)
+		texts[i] = strings.ReplaceAll(text, anyProfile, strings.Join(profiles[text], "/"))
 	}
 	return all[0].Text + " (" + alternatives(texts) + ")"
 }
