@@ -58,7 +58,7 @@ func TestDeepSeek(t *testing.T) {
 	const expert, router = "model.layers.2.mlp.experts.5.up_proj", "model.layers.1.mlp.gate"
 	require.Contains(t, names, expert)
 	require.Contains(t, names, "model.layers.0.self_attn.kv_a_proj_with_mqa")
-	dump := func(name string, fused bool) string {
+	dump := func(name string, fused bool, names ...string) string {
 		e := &engine{t: t, weights: weights, fused: fused, linear: func(name string, x []float32, w *matrix) []float32 {
 			switch {
 			case fused && name == expert:
@@ -85,7 +85,7 @@ func TestDeepSeek(t *testing.T) {
 		e.tensors = append(e.tensors, safetensors.Tensor{Info: safetensors.Info{Name: "tokens", DType: safetensors.I32, Shape: []int{len(ids)}}, Data: data})
 		return e.save(name)
 	}
-	a, b := dump("a.safetensors", false), dump("b.safetensors", true)
+	a, b := dump("a.safetensors", false, names...), dump("b.safetensors", true, names...)
 	r := run(t, model, a, b, nil)
 	require.Equal(t, "fail", r.Outcome)
 	require.Zero(t, r.Count(0, "fail")+r.Count(0, "undecided"), text(t, r))
@@ -117,11 +117,12 @@ func TestDeepSeek(t *testing.T) {
 		other := strings.Replace(expert, "5", string(rune('0'+i)), 1)
 		require.Equal(t, !slices.Contains(names, other), slices.Contains(r.NotJudged, agree.NotJudged{Name: other, Why: "in no dump"}), other)
 	}
+	a = dump("few.safetensors", false, router, expert)
 	r = run(t, model, a, a, nil)
 	require.Equal(t, "pass", r.Outcome)
 	require.Empty(t, r.Next.NotRun)
 	require.NoError(t, os.WriteFile(config, published, 0o644)) // three of two groups are not run
-	require.Contains(t, run(t, model, a, b, nil).Next.Why, "the model is none that is run here: ")
+	require.Contains(t, run(t, model, a, a, nil).Next.Why, "the model is none that is run here: ")
 	require.NotContains(t, text(t, r), "not run otherwise")
 }
 
