@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -21,12 +22,12 @@ import (
 func TestMuseumQuantizers(t *testing.T) {
 	all, err := filepath.Glob(filepath.Join(testutil.Shared(t, "museum"), "*", "exhibit.json"))
 	require.NoError(t, err)
-	named := 0
+	named, seen := 0, 0
 	for _, path := range all {
 		var e struct {
-			Name, Kind string
-			Claim      struct{ Profile, Block, Outer string }
-			Expect     [][]string
+			Name, Kind, Issue string
+			Claim             struct{ Profile, Block, Outer string }
+			Expect            [][]string
 		}
 		data, err := os.ReadFile(path)
 		require.NoError(t, err)
@@ -61,6 +62,13 @@ func TestMuseumQuantizers(t *testing.T) {
 			}
 			require.True(t, ok, "%s: none of %q in %s", e.Name, list, text)
 		}
+		for _, k := range judged.Known() {
+			if e.Issue != "" && slices.Contains(k.Reports, e.Issue) && strings.HasPrefix(v.Findings[0].String(), "fault "+k.Kind+":") {
+				seen++
+				require.Regexp(t, `\(seen in [^()]*`+regexp.QuoteMeta(e.Issue), v.Findings[0].String())
+			}
+		}
 	}
 	require.GreaterOrEqual(t, named, 16)
+	require.GreaterOrEqual(t, seen, 8)
 }

@@ -126,7 +126,7 @@ func words(changes []Change) string {
 		if c.Kind == "" {
 			all = append(all, c.Words)
 		} else {
-			all = append(all, fmt.Sprintf("%s: %s", c.Kind, c.Words))
+			all = append(all, fmt.Sprintf("%s: %s%s", c.Kind, c.Words, c.seenIn()))
 		}
 	}
 	return strings.Join(all, ", and ")
