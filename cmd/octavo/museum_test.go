@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/octavo-fp8/octavo/internal/testutil"
+	"github.com/octavo-fp8/octavo/safetensors"
 )
 
 // exhibit is a fault that has shipped, as data: see ../shared/museum/README.md.
@@ -144,4 +145,36 @@ func TestVerifyNames(t *testing.T) {
 	fail(t, exitUsage, `required flag(s) "got" not set`, with(in)...)
 	fail(t, exitUsage, `required flag(s) "a" not set`, with("--got", honest)...)
 	fail(t, exitUsage, "--c d: ", with(in, "--got", honest+":c", "--c", "d")...)
+}
+
+// TestVerifyAttentionNames takes the output from a tensor of a file of several.
+func TestVerifyAttentionNames(t *testing.T) {
+	dir := testutil.Shared(t, "museum", "flashmla-184")
+	in := filepath.Join(dir, "input.safetensors")
+	with := func(got string, more ...string) []string {
+		return append([]string{"verify", "attention", in, "--p-format", "float32", "--quiet", "--got", got}, more...)
+	}
+	file := func(of string) string { // the output beside another, whose names are not the default
+		f, err := safetensors.Open(filepath.Join(dir, of+".safetensors"))
+		require.NoError(t, err)
+		defer f.Close()
+		info, ok := f.Info("out")
+		require.True(t, ok)
+		data, err := f.Bytes("out")
+		require.NoError(t, err)
+		path := filepath.Join(t.TempDir(), "results.safetensors")
+		require.NoError(t, safetensors.WriteFile(path, []safetensors.Tensor{
+			safetensors.New("zeros", info.DType, info.Shape, make([]byte, len(data))),
+			safetensors.New("mine", info.DType, info.Shape, data),
+		}, nil))
+		return path
+	}
+	right, wrong := file("honest"), file("wrong")
+	require.Equal(t, succeed(t, with(right, "--out", "mine")...), succeed(t, with(right+":mine")...))
+	require.Contains(t, succeed(t, with(right+":mine")...), "right: all ")
+	require.Contains(t, octavo(nil, with(wrong+":mine")...).stdout, "scales are rounded up to powers of two")
+	require.Equal(t, 1, octavo(nil, with(right+":zeros")...).status)
+	fail(t, 1, `"out"`, with(right)...)
+	fail(t, 1, `"none"`, with(right+":none")...)
+	fail(t, exitUsage, "--out zeros: --got ", with(right+":mine", "--out", "zeros")...)
 }
