@@ -109,9 +109,7 @@ func (v *verifyQuantizerFlags) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	if !cmd.Flags().Changed("block") {
-		v.recipe.Block = v.recipe.Profile.Block(scaling.Input)
-		weight := v.recipe.Profile.Block(scaling.Weight)
-		v.Other = &weight
+		v.DefaultBlock(&v.recipe)
 	}
 	return v.give(cmd, func(ctx context.Context, _ progress.Reporter) (verdict, error, error) {
 		r, err := v.Run(ctx, v.recipe, judged.Options{Workers: int(min(v.workers, mostWorkers))})

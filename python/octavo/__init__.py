@@ -11,7 +11,7 @@
 check raises an AssertionError with a report that says how C is wrong, where first, and what
 explains it. It demands the exact product within a derived bound or, with model="hopper-wgmma"
 or another GPU, the bits that its tensor cores give. check_attention does the same for flash
-attention.
+attention, and check_quantizer for what makes codes and scales.
 
 Arrays are NumPy's, of ml_dtypes' types too, or tensors of PyTorch on any device. The work is
 done by the command octavo: that which the environment variable OCTAVO names, or octavo on
@@ -28,6 +28,7 @@ from ._command import find as find_command
 from ._generate import cancelling, generate, operands
 from ._judge import Mismatch, Sample, Verdict, check, judge, multiply
 from ._process import CrashError, InputError
+from ._quantizer import check_quantizer
 from ._record import Recorder, record
 from ._tensor import FORMATS, Encoded, Tensor, decode, dequantize, encode, quantize
 
@@ -49,6 +50,7 @@ __all__ = [
     "cancelling",
     "check",
     "check_attention",
+    "check_quantizer",
     "decode",
     "dequantize",
     "encode",

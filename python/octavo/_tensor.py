@@ -237,7 +237,7 @@ def operand(
     if scales is None:
         raise TypeError(f"{prefix}scales is missing: an array, or 1.0 for one scale of the whole tensor")
     given = take(codes, name)
-    grid = take(_rounded(scales, f"{prefix}scales") if isinstance(scales, (int, float)) else scales, f"{prefix}scales")
+    grid = take(rounded(scales, f"{prefix}scales") if isinstance(scales, (int, float)) else scales, f"{prefix}scales")
     if grid.dtype == "U8":
         grid = Array(scale_type, grid.data)
     arrays.update({name: given, f"{prefix}scales": grid})
@@ -245,16 +245,16 @@ def operand(
     return arrays, options
 
 
-def _rounded(x: float, name: str) -> np.float32:
+def rounded(x: float, name: str) -> np.float32:
     """Returns a number as float32, which has to hold it."""
     try:
         with np.errstate(all="ignore"):
-            rounded = np.float32(x)
+            near = np.float32(x)
     except OverflowError:
-        rounded = np.float32("inf")
-    if rounded != x and (rounded == 0 or np.isinf(rounded)):
+        near = np.float32("inf")
+    if near != x and (near == 0 or np.isinf(near)):
         raise InputError(f"{name} is {x}, which float32 does not hold")
-    return rounded
+    return near
 
 
 def tensors(result: Mapping[str, Any], arrays: Mapping[str, Array]) -> Tuple[Tensor, Tensor]:

@@ -59,6 +59,11 @@
 //	            object with left and right, a block a number of tokens; workers, page.
 //	            Scales have the shapes that octavo verify attention --help lists; BF16 has
 //	            none. Results are those of check
+//	check_quantizer
+//	            x, codes, scales, and outer scales if any, in the layouts that octavo verify
+//	            quantizer reads; options profile, which has to be there, block, format,
+//	            rounding, scale_format, scale_layout, packed, outer_divides, workers, page.
+//	            Results are those of check
 //	audit       a, a_scales, b, b_scales, bias, old; options those of check that are about
 //	            the kernel, type of C (float32, bfloat16 or float16), criteria of the test
 //	            (as package audit's Criterion), defaults (assert_close, allclose or

@@ -27,6 +27,7 @@ func init() {
 		"audit":           auditTest,
 		"check":           check,
 		"check_attention": checkAttention,
+		"check_quantizer": checkQuantizer,
 		"multiply":        multiply,
 		"encode":          encode,
 		"decode":          decode,

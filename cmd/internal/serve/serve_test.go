@@ -346,6 +346,7 @@ func FuzzAnswer(f *testing.F) {
 	ask("encode", map[string]any{"format": "E4M3"}, floatArray("values", []int{1}, []float32{1}))
 	ask("decode", nil, safetensors.New("codes", safetensors.F8E5M2, []int{1}, []byte{1}))
 	ask("quantize", map[string]any{"profile": "mx-floor", "block": "1x32"}, floatArray("values", []int{1, 2}, []float32{1, 2}))
+	ask("check_quantizer", map[string]any{"profile": "mx-floor", "page": true}, quantizerArrays(f)...)
 	ask("operands", map[string]any{"m": 2, "n": 2, "k": 8, "block": "1x4"})
 	ask("cancelling", map[string]any{"m": 2, "n": 2, "k": 8})
 	ask("generate", map[string]any{"rows": 2, "cols": 8, "pattern": "ties"})

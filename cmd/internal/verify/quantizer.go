@@ -38,12 +38,29 @@ type Quantizer struct {
 }
 
 // Run reads everything and judges it. When ctx ends it returns an error.
-func (q *Quantizer) Run(ctx context.Context, r scaling.Recipe, o judged.Options) (v *judged.Verdict, err error) {
+func (q *Quantizer) Run(ctx context.Context, r scaling.Recipe, o judged.Options) (*judged.Verdict, error) {
 	s, err := q.open()
 	if err != nil {
 		return nil, err
 	}
 	defer s.close()
+	return q.judge(ctx, s, r, o)
+}
+
+// Judge reads everything from a source, and judges it.
+func (q *Quantizer) Judge(ctx context.Context, in *operands.Source, r scaling.Recipe, o judged.Options) (*judged.Verdict, error) {
+	return q.judge(ctx, &quantizerFiles{main: in}, r, o)
+}
+
+// DefaultBlock claims the block that the profile's library gives to activations or, if only that
+// fits the scales, to weights.
+func (q *Quantizer) DefaultBlock(r *scaling.Recipe) {
+	r.Block = r.Profile.Block(scaling.Input)
+	weight := r.Profile.Block(scaling.Weight)
+	q.Other = &weight
+}
+
+func (q *Quantizer) judge(ctx context.Context, s *quantizerFiles, r scaling.Recipe, o judged.Options) (*judged.Verdict, error) {
 	x, codes, err := s.arrays(q)
 	if err != nil {
 		return nil, err
