@@ -4,12 +4,16 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/octavo-fp8/octavo/checkpoint"
 	"github.com/octavo-fp8/octavo/internal/filetest"
 	"github.com/octavo-fp8/octavo/safetensors"
+	"github.com/octavo-fp8/octavo/scaling"
+	"github.com/octavo-fp8/octavo/tensor"
 )
 
 // TestAgree has dumps of one layer, which one engine has in float32 and one has multiplied by
@@ -83,4 +87,60 @@ func TestAgree(t *testing.T) {
 		require.Equal(t, c.status, r.status, "%v: %s", c.args, r.stderr)
 		require.Contains(t, r.stderr, c.says, c.args)
 	}
+}
+
+// agreePage returns the page about two engines that have recorded all layers of a model, of which
+// one quantizes the input of one layer, with the layers' names and that of this one.
+func agreePage(t *testing.T) (file string, layers []string, differ string) {
+	m, model, _ := byteModel(t)
+	const tokens = 9
+	ids := make([]int32, tokens)
+	for i := range ids {
+		ids[i] = int32(i*29) % 256
+	}
+	c, err := checkpoint.Open(model) // where rows of q and k lie in another order
+	require.NoError(t, err)
+	defer c.Close()
+	var a, b []safetensors.Tensor
+	for _, p := range m.Params() {
+		name := strings.TrimSuffix(p.Name, ".weight")
+		if last := name[strings.LastIndexByte(name, '.')+1:]; !strings.HasSuffix(last, "_proj") && last != "lm_head" {
+			continue
+		}
+		layers = append(layers, name)
+		w := make([]float32, p.Rows*p.Cols)
+		require.NoError(t, checkpoint.ReadValues(new(checkpoint.Reader), c.Weight(p.Name), 0, 0, w))
+		x := make([]float32, tokens*p.Cols)
+		for i := range x {
+			x[i] = float32((i*i+7*len(layers))%61)/16 - 2
+		}
+		product := func(x []float32) safetensors.Tensor {
+			y := make([]float32, tokens*p.Rows)
+			for i := range y {
+				for k := range p.Cols {
+					y[i] += float32(x[i/p.Rows*p.Cols+k] * w[i%p.Rows*p.Cols+k])
+				}
+			}
+			return filetest.F32(name+".output", []int{tokens, p.Rows}, y...)
+		}
+		input := filetest.F32(name+".input", []int{tokens, p.Cols}, x...)
+		a, b = append(a, input, product(x)), append(b, input, product(x))
+		if strings.HasSuffix(name, "1.mlp.down_proj") {
+			differ = name
+			q := tensor.Tensor{Shape: []int{tokens, p.Cols}}
+			require.NoError(t, scaling.Quantize(t.Context(), &q, x, scaling.Quantizer{Recipe: scaling.DeepGEMM.Recipe(scaling.Input)}))
+			tensor.Dequantize(x, &q)
+			b[len(b)-1] = product(x)
+		}
+	}
+	dump := func(name string, tensors []safetensors.Tensor) string {
+		path := filepath.Join(t.TempDir(), name)
+		tensors = append(tensors, safetensors.New("tokens", safetensors.I32, []int{tokens}, ids))
+		require.NoError(t, safetensors.WriteFile(path, tensors, nil))
+		return path
+	}
+	file = filepath.Join(t.TempDir(), "agree.html")
+	r := octavo(nil, "agree", "--model", model, dump("a.safetensors", a), dump("b.safetensors", b), "--html", file)
+	require.Equal(t, 1, r.status, r.stderr)
+	return file, layers, differ
 }

@@ -62,6 +62,28 @@ func TestPages(t *testing.T) {
 	t.Run("download", func(t *testing.T) { saveTable(t, b, lab, "law") })
 }
 
+// TestAgreePage opens the page about two engines, which has a row for each layer and a mark for
+// each that causes something.
+func TestAgreePage(t *testing.T) {
+	if testing.Short() {
+		t.Skip("browsers skip this")
+	}
+	file, layers, differ := agreePage(t)
+	b := browsertest.Start(t)
+	b.Check(t, "agree", file)
+	cells := browsertest.Evaluate[[]string](t, b, file,
+		`[...document.querySelectorAll('[aria-label="Layers"] tbody tr')].map(r => [0, 1, 2].map(i => r.children[i].textContent).join(' '))`)
+	require.Len(t, cells, len(layers))
+	for _, l := range layers {
+		want := l + " right right"
+		if l == differ {
+			want = l + " right wrong"
+		}
+		require.Contains(t, cells, want)
+	}
+	require.Equal(t, 1, browsertest.Evaluate[int](t, b, file, `document.querySelectorAll('figure.chart').length`))
+}
+
 // saveTable saves a table out of an experiment's page, which is the file beside it.
 func saveTable(t *testing.T, b *browsertest.Browser, lab, experiment string) {
 	tables, err := filepath.Glob(filepath.Join(lab, experiment+"-*.csv"))

@@ -49,7 +49,7 @@ func PutLines(b *page.Body, heading string, lines []Line) {
 	}
 	b.Put("<table>\n")
 	for _, l := range lines {
-		b.Put("<tr><th>%s</th><td>%s</td></tr>\n", l.Name, l.Value)
+		b.Put(`<tr><th>%s</th><td style="overflow-wrap: anywhere">%s</td></tr>`+"\n", l.Name, l.Value)
 	}
 	b.Put("</table>\n")
 }
