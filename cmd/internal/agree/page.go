@@ -41,33 +41,22 @@ func (r *Report) putLayers(p *page.Page) {
 	t := frame.Table{Label: "Layers"}
 	t.Columns = append(frame.Columns(frame.Name, "layer"), frame.Columns("", "A", "B", "input", "output", "why")...)
 	t.Columns = append(t.Columns, frame.Columns(frame.Number, "largest error over its bound, A", "B", "looked at, A", "B", "KL, nats a token")...)
-	causes := map[string]Cause{}
-	if r.Next != nil {
-		for _, c := range r.Next.Layers {
-			causes[c.Name] = c
-		}
-	}
-	for _, m := range r.Modules {
-		why := ""
+	cells := r.cells()
+	for n, m := range r.Modules {
+		why, c := "", cells[n]
 		largest, looked := [2]any{"", ""}, [2]any{"", ""}
 		for i, d := range m.Sides {
 			if d == nil {
 				continue
 			}
-			for _, c := range d.Causes() {
-				why += letters[i] + ": " + c + ". "
+			for _, c := range append(d.Causes(), d.Note) {
+				if c != "" {
+					why += letters[i] + ": " + c + ". "
+				}
 			}
-			if d.Note != "" {
-				why += letters[i] + ": " + d.Note + ". "
-			}
-			largest[i], looked[i] = short(float64(d.Largest)), d.Looked
+			largest[i], looked[i] = fmt.Sprintf("%.3g", float64(d.Largest)), d.Looked
 		}
-		kl := ""
-		if c, ok := causes[m.Name]; ok {
-			kl = c.KL.text()
-		}
-		t.Rows = append(t.Rows, []any{m.Name, m.word(0), m.word(1), orDash(m.Input), orDash(m.Output), why,
-			largest[0], largest[1], looked[0], looked[1], kl})
+		t.Rows = append(t.Rows, []any{m.Name, c[0], c[1], c[2], c[3], why, largest[0], largest[1], looked[0], looked[1], c[4]})
 	}
 	p.Table(t)
 }
@@ -94,5 +83,3 @@ func spread(f Figure) float64 {
 	}
 	return 0
 }
-
-func short(x float64) string { return fmt.Sprintf("%.3g", x) }

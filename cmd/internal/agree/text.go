@@ -2,6 +2,7 @@ package agree
 
 import (
 	"bufio"
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/octavo-fp8/octavo/internal/textout"
 	"github.com/octavo-fp8/octavo/internal/verdict"
+	"github.com/octavo-fp8/octavo/oracle/judge/agree"
 )
 
 // letters name the engines.
@@ -35,25 +37,25 @@ func (r *Report) Title() string {
 func (r *Report) bits() string {
 	both, inputs, outputs := 0, 0, 0
 	for _, m := range r.Modules {
-		if m.Input == "" {
+		switch {
+		case m.Input == "":
 			continue
+		case m.Input == "same" && m.Output == "same":
+			outputs++
+			fallthrough
+		case m.Input == "same":
+			inputs++
 		}
 		both++
-		if m.Input == "same" {
-			inputs++
-			if m.Output == "same" {
-				outputs++
-			}
-		}
 	}
+	layers := textout.Count(both, "layer")
 	switch {
 	case both == 0:
 		return "no layer is in both dumps"
 	case outputs == both:
-		return fmt.Sprintf("inputs and outputs of all %s are the same, bit for bit", textout.Count(both, "layer"))
+		return fmt.Sprintf("inputs and outputs of all %s are the same, bit for bit", layers)
 	}
-	text := fmt.Sprintf("of %s in both dumps %d have inputs of the same bits, and %d of these outputs of the same bits",
-		textout.Count(both, "layer"), inputs, outputs)
+	text := fmt.Sprintf("of %s in both dumps %d have inputs of the same bits, and %d of these outputs of the same bits", layers, inputs, outputs)
 	if r.First != "" {
 		text += "; the first whose inputs are the same and whose outputs are not is " + r.First
 	}
@@ -72,7 +74,6 @@ type finding struct {
 // findings are what is said of layers that are not right, together of those of which the
 // first cause is the same.
 func (r *Report) findings() (all []finding) {
-	at := map[string]int{}
 	for _, m := range r.Modules {
 		for i, d := range m.Sides {
 			if d == nil || d.Right() {
@@ -83,11 +84,9 @@ func (r *Report) findings() (all []finding) {
 			if d.Note != "" {
 				text += "; " + d.Note
 			}
-			key := fmt.Sprint(i, text)
-			n, ok := at[key]
-			if !ok {
+			n := slices.IndexFunc(all, func(f finding) bool { return f.side == i && f.text == text })
+			if n < 0 {
 				n = len(all)
-				at[key] = n
 				all = append(all, finding{side: i, text: text, others: causes[1:]})
 			}
 			f := &all[n]
@@ -117,13 +116,8 @@ func (f *finding) apart() string {
 // which these are not the same to the bit.
 func (r *Report) ambiguous(side int) (n int) {
 	for _, m := range r.Modules {
-		if d := m.Sides[side]; d != nil {
-			for _, e := range d.Alike {
-				if !e.Same {
-					n++
-					break
-				}
-			}
+		if d := m.Sides[side]; d != nil && slices.ContainsFunc(d.Alike, func(e agree.Explanation) bool { return !e.Same }) {
+			n++
 		}
 	}
 	return n
@@ -150,20 +144,24 @@ func (r *Report) sides() (lines []verdict.Line) {
 	return append(lines, verdict.Line{Name: "bits", Value: r.bits()})
 }
 
-// word is the verdict on a side of a module.
-func (m *Module) word(side int) string {
-	d := m.Sides[side]
-	if d == nil {
-		return "-"
+// cells are what a table says of each module: verdicts, what is the same, and what it causes.
+func (r *Report) cells() (all [][5]string) {
+	kl := map[string]string{}
+	if r.Next != nil {
+		for _, c := range r.Next.Layers {
+			kl[c.Name] = c.KL.text()
+		}
 	}
-	return d.Word()
-}
-
-func orDash(s string) string {
-	if s == "" {
-		return "-"
+	for _, m := range r.Modules {
+		c := [5]string{"-", "-", cmp.Or(m.Input, "-"), cmp.Or(m.Output, "-"), kl[m.Name]}
+		for i, d := range m.Sides {
+			if d != nil {
+				c[i] = d.Word()
+			}
+		}
+		all = append(all, c)
 	}
-	return s
+	return all
 }
 
 // mostRows is how many layers, and names of what is not judged, the text shows.
@@ -174,25 +172,16 @@ func (r *Report) WriteText(w io.Writer) error {
 	b := bufio.NewWriter(w)
 	fmt.Fprintf(b, "%s\n\n", textout.Wrap(r.Title(), verdict.Width, ""))
 	verdict.WriteTable(b, r.sides())
-	causes := map[string]Cause{}
-	if r.Next != nil {
-		for _, c := range r.Next.Layers {
-			causes[c.Name] = c
-		}
-	}
+	const row = "%-34s %-9s %-9s %-6s %-6s %s"
 	if len(r.Modules) > 0 {
-		fmt.Fprintf(b, "\n%-34s %-9s %-9s %-6s %-6s %s\n", "layer", "A", "B", "input", "output", "KL, nats a token")
+		fmt.Fprintf(b, "\n"+row+"\n", "layer", "A", "B", "input", "output", "KL, nats a token")
 	}
-	for n, m := range r.Modules {
+	for n, c := range r.cells() {
 		if n == mostRows {
 			fmt.Fprintf(b, "and %d others: --json has all\n", len(r.Modules)-n)
 			break
 		}
-		kl := ""
-		if c, ok := causes[m.Name]; ok {
-			kl = c.KL.text()
-		}
-		line := fmt.Sprintf("%-34s %-9s %-9s %-6s %-6s %s", textout.Shorten(strings.TrimPrefix(m.Name, "model."), 34), m.word(0), m.word(1), orDash(m.Input), orDash(m.Output), kl)
+		line := fmt.Sprintf(row, textout.Shorten(strings.TrimPrefix(r.Modules[n].Name, "model."), 34), c[0], c[1], c[2], c[3], c[4])
 		fmt.Fprintln(b, strings.TrimRight(line, " "))
 	}
 	for _, f := range r.findings() {
@@ -214,14 +203,11 @@ func (r *Report) WriteText(w io.Writer) error {
 // listed is names of modules without what all have in common.
 func listed(names []string) string {
 	const most = 12
-	short := make([]string, 0, most)
-	for i, n := range names {
-		if i == most {
-			return strings.Join(short, ", ") + fmt.Sprintf(" and %d others", len(names)-i)
-		}
-		short = append(short, strings.TrimPrefix(n, "model."))
+	text := strings.ReplaceAll(", "+strings.Join(names[:min(most, len(names))], ", "), ", model.", ", ")[2:]
+	if more := len(names) - most; more > 0 {
+		text += fmt.Sprintf(" and %d others", more)
 	}
-	return strings.Join(short, ", ")
+	return text
 }
 
 // next are lines about the next token.
@@ -262,23 +248,16 @@ func (r *Report) next() (lines []verdict.Line) {
 
 // notJudged says what was not judged, those of one reason together.
 func (r *Report) notJudged() (lines []verdict.Line) {
-	at := map[string]int{}
-	var names [][]string
+	names := map[string][]string{}
 	var whys []string
 	for _, n := range r.NotJudged {
-		i, ok := at[n.Why]
-		if !ok {
-			i = len(whys)
-			at[n.Why] = i
-			whys, names = append(whys, n.Why), append(names, nil)
+		if names[n.Why] == nil {
+			whys = append(whys, n.Why)
 		}
-		names[i] = append(names[i], textout.Name(n.Name))
+		names[n.Why] = append(names[n.Why], textout.Name(n.Name))
 	}
-	for i, why := range whys {
-		lines = append(lines, verdict.Line{Name: listed(names[i]), Value: why})
-	}
-	for i := range lines { // long names go first, in the text
-		lines[i] = verdict.Line{Name: "-", Value: lines[i].Name + ": " + lines[i].Value}
+	for _, why := range whys {
+		lines = append(lines, verdict.Line{Name: "-", Value: listed(names[why]) + ": " + why})
 	}
 	return lines
 }
