@@ -82,7 +82,8 @@ func TestDeepSeek(t *testing.T) {
 		for _, id := range ids {
 			data = binary.LittleEndian.AppendUint32(data, uint32(id))
 		}
-		e.tensors = append(e.tensors, safetensors.Tensor{Info: safetensors.Info{Name: "tokens", DType: safetensors.I32, Shape: []int{len(ids)}}, Data: data})
+		e.tensors = append(e.tensors, safetensors.Tensor{Info: safetensors.Info{Name: "tokens", DType: safetensors.I32, Shape: []int{len(ids)}}, Data: data},
+			safetensors.New("passes", safetensors.I64, []int{2}, []int64{40, int64(len(ids)) - 40})) // not those of experts
 		return e.save(name)
 	}
 	a, b := dump("a.safetensors", false, names...), dump("b.safetensors", true, names...)

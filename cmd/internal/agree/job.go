@@ -13,9 +13,6 @@ import (
 	"github.com/octavo-fp8/octavo/checkpoint"
 	"github.com/octavo-fp8/octavo/internal/sentinel"
 	"github.com/octavo-fp8/octavo/internal/textout"
-	"github.com/octavo-fp8/octavo/internal/verdict"
-	"github.com/octavo-fp8/octavo/nn"
-	"github.com/octavo-fp8/octavo/nn/evaluate"
 	"github.com/octavo-fp8/octavo/oracle"
 	"github.com/octavo-fp8/octavo/oracle/judge/agree"
 	"github.com/octavo-fp8/octavo/progress"
@@ -38,116 +35,6 @@ type Job struct {
 	// Divergence unless NoDivergence says what layers do to the next token, for models that
 	// package hf loads.
 	NoDivergence bool
-}
-
-// Report is what was found.
-type Report struct {
-	Model   string   `json:"model"`
-	Outcome string   `json:"outcome"` // "pass", "fail" or "undecided"
-	Sides   [2]Side  `json:"sides"`
-	Modules []Module `json:"modules"`
-	// First is the first module in which the two have the same input and another output.
-	First     string      `json:"first,omitempty"`
-	NotJudged []NotJudged `json:"notJudged"`
-	Next      *Next       `json:"nextToken,omitempty"`
-
-	refused int // layers of dumps that cannot be judged
-}
-
-// Side is an engine.
-type Side struct {
-	Dump    string   `json:"dump"`
-	Engine  string   `json:"engine,omitempty"`
-	Recipe  string   `json:"recipe"`
-	Exclude []string `json:"exclude,omitempty"`
-	Modules int      `json:"modules"`
-}
-
-// Module is a linear layer.
-type Module struct {
-	Name string `json:"name"`
-	// Input and Output compare what was recorded, bit for bit: "same", "differ", or "" where
-	// one side alone has it.
-	Input  string     `json:"input"`
-	Output string     `json:"output"`
-	Sides  [2]*Judged `json:"sides"`
-}
-
-// Judged is a module as an engine ran it.
-type Judged struct {
-	*agree.Verdict
-	Fused    string `json:"fused,omitempty"` // the module of the dump that it is a part of
-	Excluded string `json:"excluded,omitempty"`
-	Note     string `json:"note,omitempty"`
-
-	claim agree.Claim
-}
-
-// NotJudged is what nothing is said of, and why.
-type NotJudged struct {
-	Name string `json:"name"`
-	Why  string `json:"why"`
-}
-
-// side is an engine under way.
-type side struct {
-	*dump
-	claims  Claims
-	recipe  *agree.Recipe // nil: what the checkpoint says
-	exclude []string
-	used    map[string]bool
-}
-
-// recipeOf returns a recipe by its name.
-func recipeOf(name string) (agree.Recipe, error) {
-	r, err := evaluate.ParseRecipe(name)
-	recipe := agree.Recipe{Name: name, Input: r.Input.Recipe, Weight: r.Weight.Recipe}
-	if r.Input.Format == nn.NarrowBF16 {
-		recipe.Rounded = agree.BF16
-	}
-	return recipe, err
-}
-
-// candidates are the recipes that compete.
-func candidates() (all []agree.Recipe, err error) {
-	for _, name := range append(evaluate.Names(), "mx-rceil:e5m2", "mx-rceil:e2m3", "mx-rceil:e3m2", "mx-rceil:e2m1", "mx-floor:e2m1") {
-		r, err := recipeOf(name)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, r)
-	}
-	return all, nil
-}
-
-func openSide(path string, c Claims) (*side, error) {
-	d, err := openDump(path)
-	if err != nil {
-		return nil, err
-	}
-	s := &side{dump: d, claims: c, used: map[string]bool{}}
-	name := c.Recipe
-	if name == "" {
-		name = d.meta[recipeKey]
-	}
-	if name != "" {
-		r, err := recipeOf(name)
-		if err != nil {
-			d.close()
-			if c.Recipe == "" {
-				err = fmt.Errorf("%s: metadata: %w", textout.Name(path), err)
-			}
-			return nil, err
-		}
-		s.recipe = &r
-	}
-	s.exclude = slices.Clone(c.Exclude)
-	for _, p := range strings.Split(d.meta[excludeKey], ",") {
-		if p = strings.TrimSpace(p); p != "" {
-			s.exclude = append(s.exclude, p)
-		}
-	}
-	return s, nil
 }
 
 // Run compares.
@@ -297,7 +184,7 @@ func (j *Job) judge(ctx context.Context, s *side, l linear, p part, quantized bo
 	layer := &agree.Layer{
 		Tokens: x.rows, Input: x.values, InputOf: x.of, Output: y.values, Of: y.of, Weight: w,
 	}
-	if layer.Passes, err = s.passes(p.module); err != nil {
+	if layer.Passes, err = s.passes(p.module, x.rows); err != nil {
 		return nil, err
 	}
 	if l.bias != nil {
@@ -311,99 +198,29 @@ func (j *Job) judge(ctx context.Context, s *side, l linear, p part, quantized bo
 		}
 	}
 	names := []string{l.name, p.module}
-	judged.claim, judged.Excluded = s.claim(names, &w, quantized)
-	if judged.Verdict, err = agree.Check(ctx, layer, judged.claim, agree.Options{Recipes: recipes, Workers: j.Workers}); err != nil {
+	claim, why := s.claim(names, &w, quantized)
+	judged.Excluded = why
+	if judged.Verdict, err = agree.Check(ctx, layer, claim, agree.Options{Recipes: recipes, Workers: j.Workers}); err != nil {
 		return nil, err
 	}
 	judged.note(names, s.exclude)
 	return judged, nil
 }
 
-// passes returns the tokens of each pass, nil where the dump does not say.
-func (d *dump) passes(module string) ([]int, error) {
-	for _, name := range []string{module + passesEnd, passesName} {
-		all, err := d.whole(name)
-		if err == errNone {
-			continue
-		}
-		return all, err
+// passes returns the tokens of each pass, nil where the dump does not say: those of all modules
+// are not those of experts, which have some of the tokens.
+func (d *dump) passes(module string, tokens int) ([]int, error) {
+	own, err := d.whole(module + passesEnd)
+	if err != errNone {
+		return own, err
 	}
-	return nil, nil
-}
-
-// claim returns what is claimed of a module, and why it is excluded if it is.
-func (s *side) claim(names []string, w *agree.Weight, quantized bool) (agree.Claim, string) {
-	why := ""
-	for _, name := range names {
-		for _, p := range s.exclude {
-			if excluded(name, p) {
-				why = "excluded by " + p
-			}
-		}
-		if keep, _ := checkpoint.Kept(name); keep && why == "" {
-			why = "not quantized by default"
-		}
+	all, err := d.whole(passesName)
+	sum := 0
+	for _, n := range all {
+		sum += n
 	}
-	if why == "" && quantized && w.Codes == nil {
-		why = "not quantized in the checkpoint"
+	if err == errNone || err == nil && sum != tokens {
+		return nil, nil
 	}
-	c := agree.Claim{}
-	switch {
-	case why != "":
-		c.Recipe.Name = "bf16"
-	case s.recipe != nil:
-		c.Recipe = *s.recipe
-	default:
-		c = stored(w)
-	}
-	c.Kernel = s.claims.Kernel
-	return c, why
-}
-
-// note adds what names and patterns say of a layer that is wrong.
-func (d *Judged) note(names, patterns []string) {
-	if d.Outcome != verdict.Fail {
-		return
-	}
-	left := slices.ContainsFunc(d.Explained, func(e agree.Explanation) bool { return e.Kind == "unquantized" })
-	if p, n := swallowed(names, patterns); left && d.Excluded == "" && p != "" {
-		d.Note = fmt.Sprintf("%q, which is excluded, is in the name %q: the engine may match names by parts", p, n)
-	}
-	again := slices.ContainsFunc(d.Explained, func(e agree.Explanation) bool { return e.Kind == "recipe" })
-	if d.Excluded != "" && again {
-		d.Note = "it is quantized although it is " + d.Excluded
-	}
-}
-
-// decide sums up the modules.
-func (r *Report) decide() {
-	r.Outcome = verdict.Undecided
-	judged, open := 0, r.refused
-	for _, m := range r.Modules {
-		for _, d := range m.Sides {
-			switch {
-			case d == nil:
-			case d.Outcome == verdict.Fail:
-				r.Outcome = verdict.Fail
-				return
-			case d.Outcome == verdict.Undecided:
-				open++
-			default:
-				judged++
-			}
-		}
-	}
-	if open == 0 && judged > 0 {
-		r.Outcome = verdict.Pass
-	}
-}
-
-// Count returns how many modules of a side have an outcome.
-func (r *Report) Count(side int, outcome string) (n int) {
-	for _, m := range r.Modules {
-		if d := m.Sides[side]; d != nil && d.Outcome == outcome {
-			n++
-		}
-	}
-	return n
+	return all, err
 }

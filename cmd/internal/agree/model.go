@@ -3,8 +3,6 @@ package agree
 import (
 	"cmp"
 	"fmt"
-	"path"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,7 +12,6 @@ import (
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/internal/sentinel"
 	"github.com/octavo-fp8/octavo/oracle/judge/agree"
-	"github.com/octavo-fp8/octavo/scaling"
 	"github.com/octavo-fp8/octavo/tensor"
 )
 
@@ -199,68 +196,6 @@ func amaxOf(w *agree.Weight) (largest float32, err error) {
 		largest = max(largest, amax)
 	}
 	return largest, nil
-}
-
-// stored returns the claim of a checkpoint: what its layout's loaders do of inputs.
-func stored(w *agree.Weight) agree.Claim {
-	c := w.Codes
-	if c == nil {
-		return agree.Claim{Recipe: agree.Recipe{Name: "bf16"}}
-	}
-	p := scaling.DeepGEMM
-	switch {
-	case c.ScaleFormat == tensor.E8M0Scales && c.Block.Rows == 1:
-		p = scaling.MXRCeil
-	case c.ScaleFormat == tensor.E8M0Scales:
-		p = scaling.DeepGEMMUE8M0
-	case c.ScaleFormat == tensor.UE4M3Scales && c.Outer.Divide:
-		p = scaling.NVFP4CompressedTensors
-	case c.ScaleFormat == tensor.UE4M3Scales:
-		p = scaling.NVFP4ModelOpt
-	case c.Block == tensor.Block{Rows: 1}:
-		p = scaling.TorchAORowwise
-	case c.Block == tensor.Block{}:
-		p = scaling.TECurrent
-	}
-	x, weight := p.Recipe(scaling.Input), p.Recipe(scaling.Weight)
-	if c.ScaleFormat == tensor.E8M0Scales && c.Block.Rows == 1 {
-		x.Format = c.Format
-	}
-	weight.Format, weight.Block = c.Format, c.Block
-	return agree.Claim{
-		Recipe: agree.Recipe{Name: string(p), Input: &x, Weight: &weight},
-		Static: w.InputScale > 0,
-	}
-}
-
-// excluded reports whether a pattern names a module: the whole of it, its last names, or by
-// * and ? as in file names; with re: before it, as compressed-tensors has it, a regular
-// expression that its name begins with.
-func excluded(module, pattern string) bool {
-	if rest, ok := strings.CutPrefix(pattern, "re:"); ok {
-		r, err := regexp.Compile("^(?:" + rest + ")")
-		return err == nil && r.MatchString(module)
-	}
-	if module == pattern || strings.HasSuffix(module, "."+pattern) || strings.HasPrefix(module, pattern+".") {
-		return true
-	}
-	ok, err := path.Match(pattern, module)
-	return ok && err == nil
-}
-
-// swallowed returns the pattern that names no module of these names but is in one of them, as
-// "gate" is in "gate_up_proj".
-func swallowed(names, patterns []string) (pattern, name string) {
-	for _, p := range patterns {
-		_, part := cut(p)
-		part = strings.Trim(part, "*^$")
-		for _, n := range names {
-			if _, last := cut(n); part != "" && !excluded(n, p) && strings.Contains(last, part) {
-				return p, n
-			}
-		}
-	}
-	return "", ""
 }
 
 // order are names in the order in which a model runs what has them; others come before.
