@@ -205,7 +205,7 @@ func listed(names []string) string {
 	const most = 12
 	text := strings.ReplaceAll(", "+strings.Join(names[:min(most, len(names))], ", "), ", model.", ", ")[2:]
 	if more := len(names) - most; more > 0 {
-		text += fmt.Sprintf(" and %d others", more)
+		text += " and " + textout.Count(more, "other")
 	}
 	return text
 }

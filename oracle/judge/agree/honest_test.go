@@ -258,5 +258,5 @@ func TestFarNearer(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "undecided", v.Word())
 	require.Contains(t, v.Why, "another candidate is far nearer")
-	require.Contains(t, v.Causes()[0], "the input is not quantized")
+	require.Contains(t, v.Causes()[0], "another candidate is far nearer: the input is not quantized")
 }
