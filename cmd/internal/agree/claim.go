@@ -70,9 +70,9 @@ func openSide(path string, c Claims) (s *side, err error) {
 	return s, nil
 }
 
-// claim returns what is claimed of a module, and why it is excluded if it is.
-func (s *side) claim(names []string, w *agree.Weight, quantized bool) (agree.Claim, string) {
-	why := ""
+// claim returns what is claimed of a module, each of which is right, and why it is excluded if
+// it is.
+func (s *side) claim(names []string, w *agree.Weight, m *model) (all []agree.Claim, why string) {
 	for _, name := range names {
 		for _, p := range s.exclude {
 			if excluded(name, p) {
@@ -83,20 +83,21 @@ func (s *side) claim(names []string, w *agree.Weight, quantized bool) (agree.Cla
 			why = "not quantized by default"
 		}
 	}
-	if why == "" && quantized && w.Codes == nil {
+	if why == "" && m.quantized && w.Codes == nil {
 		why = "not quantized in the checkpoint"
 	}
-	c := agree.Claim{}
 	switch {
 	case why != "":
-		c.Recipe.Name = "bf16"
+		all = []agree.Claim{{Recipe: agree.Recipe{Name: "bf16"}}}
 	case s.recipe != nil:
-		c.Recipe = *s.recipe
+		all = []agree.Claim{{Recipe: *s.recipe}}
 	default:
-		c = stored(w)
+		all = stored(w, m.weightsAlone)
 	}
-	c.Kernel = s.claims.Kernel
-	return c, why
+	for i := range all {
+		all[i].Kernel = s.claims.Kernel
+	}
+	return all, why
 }
 
 // note adds what names and patterns say of a layer that is wrong.
@@ -115,11 +116,24 @@ func (d *Judged) note(names, patterns []string) {
 	}
 }
 
-// stored returns the claim of a checkpoint: what its layout's loaders do of inputs.
-func stored(w *agree.Weight) agree.Claim {
+// weightsAlone reports whether a checkpoint says that inputs are not quantized, as
+// compressed-tensors does, or nothing of them, as gpt-oss.
+func weightsAlone(c checkpoint.Config) bool {
+	groups, _ := c.Quantization["config_groups"].(map[string]any)
+	for _, g := range groups {
+		if group, ok := g.(map[string]any); !ok || group["input_activations"] != nil {
+			return false
+		}
+	}
+	return len(groups) > 0 || c.Quantization["quant_method"] == "mxfp4"
+}
+
+// stored returns the claims of a checkpoint: what its layout's loaders do of inputs. Weights
+// alone are multiplied as values of the input's type, or with their scales behind.
+func stored(w *agree.Weight, alone bool) []agree.Claim {
 	c := w.Codes
 	if c == nil {
-		return agree.Claim{Recipe: agree.Recipe{Name: "bf16"}}
+		return []agree.Claim{{Recipe: agree.Recipe{Name: "bf16"}}}
 	}
 	p := scaling.DeepGEMM
 	switch {
@@ -141,10 +155,14 @@ func stored(w *agree.Weight) agree.Claim {
 		x.Format = c.Format
 	}
 	weight.Format, weight.Block = c.Format, c.Block
-	return agree.Claim{
+	if alone {
+		const name = "weights alone"
+		return []agree.Claim{{Recipe: agree.Recipe{Name: name}}, {Recipe: agree.Recipe{Name: name, Weight: &weight}}}
+	}
+	return []agree.Claim{{
 		Recipe: agree.Recipe{Name: string(p), Input: &x, Weight: &weight},
 		Static: w.InputScale > 0,
-	}
+	}}
 }
 
 // excluded reports whether a pattern names a module: the whole of it, its last names, or by

@@ -13,6 +13,7 @@ import (
 
 	"github.com/octavo-fp8/octavo/checkpoint"
 	"github.com/octavo-fp8/octavo/cmd/internal/agree"
+	"github.com/octavo-fp8/octavo/internal/testutil"
 	"github.com/octavo-fp8/octavo/nn/hf"
 	"github.com/octavo-fp8/octavo/safetensors"
 )
@@ -231,4 +232,49 @@ func TestStack(t *testing.T) {
 	require.Contains(t, shown, "the matrices of its stack are square: it is not known which way they lie")
 	require.Contains(t, shown, "a stack of experts together: want each as model.layers.0.mlp.experts.0.gate_up_proj and so on")
 	require.Contains(t, report.NotJudged, agree.NotJudged{Name: "model.layers.0.mlp.experts.1.down_proj", Why: "in no dump"})
+}
+
+// TestWeightsAlone has a checkpoint that says that inputs are not quantized, and engines that
+// multiply its weights as values of bfloat16, or with their scales behind; and one that does
+// quantize inputs.
+func TestWeightsAlone(t *testing.T) {
+	model := testutil.Shared(t, "golden", "checkpoints", "llama-ct-nvfp4a16")
+	c, err := checkpoint.Open(model)
+	require.NoError(t, err)
+	defer c.Close()
+	r := rand.New(rand.NewPCG(8, 8))
+	const tokens = 11
+	dump := func(of func(x []float32, w *matrix) []float32) string {
+		e := &engine{t: t, linear: func(_ string, x []float32, w *matrix) []float32 { return of(x, w) }, weights: map[string]*matrix{}}
+		for _, w := range c.Weights() {
+			if w.Scheme == nil {
+				continue
+			}
+			_, rows, cols := w.Dims()
+			values := make([]float32, rows*cols)
+			require.NoError(t, checkpoint.ReadValues(new(checkpoint.Reader), w, 0, 0, values))
+			e.weights[w.Name] = asMatrix(values, cols)
+			x := make([]float32, tokens*cols)
+			for i := range x {
+				x[i] = bf16(float32(r.NormFloat64()))
+			}
+			name := strings.TrimSuffix(w.Name, ".weight")
+			at := strings.LastIndexByte(name, '.') + 1
+			e.apply(name[:at], "", x, name[at:])
+		}
+		require.NotEmpty(t, e.tensors)
+		return e.save("dump.safetensors")
+	}
+	values := dump(func(x []float32, w *matrix) []float32 { return left(x, w) })
+	behind := dump(func(x []float32, w *matrix) []float32 { return product(asMatrix(x, w.cols), w) })
+	inputs := dump(func(x []float32, w *matrix) []float32 {
+		return product(quantized(x, len(x)/w.cols, w.cols, 1, same), w)
+	})
+	report := run(t, model, values, behind, nil)
+	require.Equal(t, "pass", report.Outcome, text(t, report))
+	require.Equal(t, "weights alone", report.Modules[0].Sides[0].Claim)
+	report = run(t, model, values, inputs, nil)
+	require.Zero(t, report.Count(0, "fail"))
+	require.Equal(t, len(report.Modules), report.Count(1, "fail"))
+	require.Contains(t, strings.Join(report.Modules[0].Sides[1].Causes(), ";"), "the input is quantized by another recipe (input E4M3 1x128")
 }

@@ -63,7 +63,8 @@ func (j *Job) Run(ctx context.Context) (*Report, error) {
 		}
 	}
 	all, others := linears(c)
-	if err := j.modules(ctx, r, sides, all, recipes); err != nil {
+	m := &model{recipes: recipes, weightsAlone: weightsAlone(c.Config)}
+	if err := j.modules(ctx, r, sides, all, m); err != nil {
 		return nil, err
 	}
 	r.NotJudged = append(r.NotJudged, others...)
@@ -88,13 +89,18 @@ func (r *Report) notIn(side int, name, why string) {
 	r.NotJudged = append(r.NotJudged, NotJudged{name, "in " + r.Sides[side].Dump + ", " + why})
 }
 
+// model is what is known of the model, and what its layers may be quantized by.
+type model struct {
+	recipes                 []agree.Recipe
+	quantized, weightsAlone bool
+}
+
 // modules judges all modules that a dump has.
-func (j *Job) modules(ctx context.Context, r *Report, sides [2]*side, all []linear, recipes []agree.Recipe) error {
+func (j *Job) modules(ctx context.Context, r *Report, sides [2]*side, all []linear, model *model) error {
 	byName := map[string]linear{}
-	quantized := false
 	for _, l := range all {
 		byName[l.name] = l
-		quantized = quantized || l.weight.Scheme != nil
+		model.quantized = model.quantized || l.weight.Scheme != nil
 	}
 	for n, l := range all {
 		if j.Progress != nil {
@@ -111,7 +117,7 @@ func (j *Job) modules(ctx context.Context, r *Report, sides [2]*side, all []line
 			in++
 			s.used[p.module] = true
 			var err error
-			m.Sides[i], err = j.judge(ctx, s, l, p, quantized, recipes, &seen[i])
+			m.Sides[i], err = j.judge(ctx, s, l, p, model, &seen[i])
 			switch {
 			case errors.Is(err, agree.ErrLayer):
 				r.notIn(i, l.name, strings.TrimPrefix(err.Error(), "agree: "))
@@ -153,7 +159,7 @@ func sameBits(a, b recorded) string {
 }
 
 // judge judges a module of a side, and says what was recorded of it: input and output.
-func (j *Job) judge(ctx context.Context, s *side, l linear, p part, quantized bool, recipes []agree.Recipe, seen *[2]recorded) (*Judged, error) {
+func (j *Job) judge(ctx context.Context, s *side, l linear, p part, m *model, seen *[2]recorded) (*Judged, error) {
 	x, err := s.read(p.module + inputEnd)
 	if err != nil {
 		return nil, err
@@ -198,10 +204,19 @@ func (j *Job) judge(ctx context.Context, s *side, l linear, p part, quantized bo
 		}
 	}
 	names := []string{l.name, p.module}
-	claim, why := s.claim(names, &w, quantized)
+	claims, why := s.claim(names, &w, m)
 	judged.Excluded = why
-	if judged.Verdict, err = agree.Check(ctx, layer, claim, agree.Options{Recipes: recipes, Workers: j.Workers}); err != nil {
-		return nil, err
+	for _, claim := range claims {
+		v, err := agree.Check(ctx, layer, claim, agree.Options{Recipes: m.recipes, Workers: j.Workers})
+		if err != nil {
+			return nil, err
+		}
+		if judged.Verdict == nil || v.Right() || len(judged.Explained) < len(v.Explained) {
+			judged.Verdict = v
+		}
+		if v.Right() {
+			break
+		}
 	}
 	judged.note(names, s.exclude)
 	return judged, nil
