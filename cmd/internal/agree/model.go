@@ -130,8 +130,7 @@ func weightOf(l linear, group []linear, in, out int) (w agree.Weight, err error)
 		}
 		codes := w.Codes
 		w.Values = func(dst []float32, lo int) error { tensor.DequantizeRows(dst, codes, lo); return nil }
-		scale, ok, err := l.weight.InputScale()
-		if err == nil && ok && l.weight.Scheme.Format != fp8.E2M1 { // of NVFP4 it is an outer scale
+		if scale, ok, err := l.weight.InputScale(); err == nil && ok {
 			w.InputScale = scale
 		}
 	} else {

@@ -94,7 +94,8 @@ type Weight struct {
 	// weight, such as q, k and v.
 	Amax func() (float32, error)
 
-	// InputScale is the scale of the input that the checkpoint holds; 0 if there is none.
+	// InputScale is the scale of the input that the checkpoint holds, of NVFP4 the outer one as
+	// it is stored; 0 if there is none.
 	InputScale float32
 }
 

@@ -217,6 +217,9 @@ func (s *source) quantized(ctx context.Context, values []float32, rows int, t Tr
 	switch {
 	case r.Profile.Outer():
 		q := scaling.Quantizer{Recipe: r}
+		if t.Static {
+			amax = outerAmax(r, s.static)
+		}
 		if !r.PerRow() && r.OuterRows == 0 {
 			q.OuterAmax = []float32{amax}
 		}
@@ -241,6 +244,20 @@ func (s *source) quantized(ctx context.Context, values []float32, rows int, t Tr
 	}
 	err := tensor.Quantize(ctx, out, values, q)
 	return rescaled(out, t.Scales), err
+}
+
+// outerAmax returns an amax whose outer scale, a multiplier or a divisor, is the given one, or
+// nearly so where there is none.
+func outerAmax(r scaling.Recipe, scale float32) float32 {
+	const largest = 6 * 448
+	for _, a := range []float32{scale * largest, largest / scale} {
+		for ulps := range int32(9) {
+			if near := math.Float32frombits(uint32(int32(math.Float32bits(a)) + ulps - 4)); r.OuterScale(near) == scale {
+				return near
+			}
+		}
+	}
+	return scale * largest
 }
 
 // gather adds rows of t, from row first on, to all, each with scales of its own.

@@ -142,16 +142,27 @@ func (p *proposer) again() Treatment {
 		case tensor.E8M0Scales:
 			t.Recipe.Profile = scaling.MXRCeil
 		case tensor.UE4M3Scales:
-			t.Recipe.Profile = scaling.NVFP4ModelOpt
+			t.Recipe.Profile = nvfp4Of(c)
 		}
 	}
 	return t
 }
 
-// staticInput returns what quantizes the input under the scale of the checkpoint.
+// nvfp4Of returns the profile of codes under UE4M3 scales.
+func nvfp4Of(t *tensor.Tensor) scaling.Profile {
+	if t.Outer.Divide {
+		return scaling.NVFP4CompressedTensors
+	}
+	return scaling.NVFP4ModelOpt
+}
+
+// staticInput returns what quantizes the input under the scale of the checkpoint, of NVFP4 the
+// outer one.
 func (l *Layer) staticInput() Treatment {
 	t := Treatment{Quantized: true, Static: true}
-	if c := l.Weight.Codes; c != nil {
+	if c := l.Weight.Codes; c != nil && c.ScaleFormat == tensor.UE4M3Scales {
+		t.Recipe = nvfp4Of(c).Recipe(scaling.Input)
+	} else if c != nil {
 		t.Recipe.Format = c.Format
 	}
 	return t
