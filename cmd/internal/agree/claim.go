@@ -128,8 +128,9 @@ func weightsAlone(c checkpoint.Config) bool {
 	return len(groups) > 0 || c.Quantization["quant_method"] == "mxfp4"
 }
 
-// stored returns the claims of a checkpoint: what its layout's loaders do of inputs. Weights
-// alone are multiplied as values of the input's type, or with their scales behind.
+// stored returns the claims of a checkpoint: what its layout's loaders do of inputs, which may be
+// one of two. Weights alone are multiplied as values of the input's type, or with their scales
+// behind.
 func stored(w *agree.Weight, alone bool) []agree.Claim {
 	c := w.Codes
 	if c == nil {
@@ -159,10 +160,15 @@ func stored(w *agree.Weight, alone bool) []agree.Claim {
 		const name = "weights alone"
 		return []agree.Claim{{Recipe: agree.Recipe{Name: name}}, {Recipe: agree.Recipe{Name: name, Weight: &weight}}}
 	}
-	return []agree.Claim{{
+	all := []agree.Claim{{
 		Recipe: agree.Recipe{Name: string(p), Input: &x, Weight: &weight},
 		Static: w.InputScale > 0,
 	}}
+	if x.Block == (tensor.Block{}) && w.InputScale == 0 { // "dynamic" is of a tensor or of each token
+		token := scaling.TorchAORowwise.Recipe(scaling.Input)
+		all = append(all, agree.Claim{Recipe: agree.Recipe{Name: string(token.Profile), Input: &token, Weight: &weight}})
+	}
+	return all
 }
 
 // excluded reports whether a pattern names a module: the whole of it, its last names, or by

@@ -2,6 +2,7 @@ package agree_test
 
 import (
 	"encoding/binary"
+	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -151,9 +152,13 @@ func TestHead(t *testing.T) {
 
 // written writes a checkpoint without a configuration that says more than a head that is tied.
 func written(t *testing.T, tensors ...safetensors.Tensor) string {
+	return writtenAs(t, `{"tie_word_embeddings": true}`, tensors...)
+}
+
+func writtenAs(t *testing.T, config string, tensors ...safetensors.Tensor) string {
 	dir := t.TempDir()
 	require.NoError(t, safetensors.WriteFile(filepath.Join(dir, "model.safetensors"), tensors, nil))
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "config.json"), []byte(`{"tie_word_embeddings": true}`), 0o644))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "config.json"), []byte(config), 0o644))
 	return dir
 }
 
@@ -277,4 +282,50 @@ func TestWeightsAlone(t *testing.T) {
 	require.Zero(t, report.Count(0, "fail"))
 	require.Equal(t, len(report.Modules), report.Count(1, "fail"))
 	require.Contains(t, strings.Join(report.Modules[0].Sides[1].Causes(), ";"), "the input is quantized by another recipe (input E4M3 1x128")
+}
+
+// TestDynamic has a checkpoint with a scale for a weight that says no more of inputs than that
+// their scales are dynamic: of a pass, or of each token.
+func TestDynamic(t *testing.T) {
+	r := rand.New(rand.NewPCG(6, 6))
+	const rows, cols, tokens, scale = 70, 48, 13, 0x1p-6
+	const name = "model.layers.0.mlp.up_proj"
+	codes, w := make([]byte, rows*cols), &matrix{rows: rows, cols: cols}
+	for i := range codes {
+		codes[i] = byte(r.IntN(127)) | byte(r.IntN(2))<<7
+		w.values = append(w.values, e4m3(codes[i])*scale)
+	}
+	model := writtenAs(t, `{"quantization_config": {"quant_method": "fp8", "activation_scheme": "dynamic"}}`,
+		safetensors.New(name+".weight", safetensors.F8E4M3, []int{rows, cols}, codes),
+		safetensors.New(name+".weight_scale", safetensors.F32, []int{1}, []float32{scale}))
+	x := make([]float32, tokens*cols)
+	for i := range x {
+		x[i] = bf16(float32(r.NormFloat64()) * float32(1+i/cols%4))
+	}
+	dump := func(height int, passes ...int64) string {
+		var groups []float32 // values under a scale of so many tokens
+		for lo := 0; lo < tokens; lo += height {
+			some := x[lo*cols : min(lo+height, tokens)*cols]
+			amax := float32(0)
+			for _, v := range some {
+				amax = max(amax, float32(math.Abs(float64(v))))
+			}
+			for _, v := range some {
+				groups = append(groups, float32(nearest(float64(v)*448/float64(amax)))*(amax/448))
+			}
+		}
+		e := &engine{t: t}
+		e.record(name+".input", x, cols, safetensors.BF16)
+		e.record(name+".output", product(asMatrix(groups, cols), w), rows, safetensors.BF16)
+		if passes != nil {
+			e.tensors = append(e.tensors, safetensors.New("passes", safetensors.I64, []int{len(passes)}, passes))
+		}
+		return e.save("dump.safetensors")
+	}
+	report := run(t, model, dump(tokens, tokens), dump(1), nil)
+	require.Equal(t, "pass", report.Outcome, text(t, report))
+	require.NotEqual(t, report.Modules[0].Sides[0].Claim, report.Modules[0].Sides[1].Claim)
+	report = run(t, model, dump(2, tokens), dump(2), nil)
+	require.Equal(t, 1, report.Count(0, "fail"), "two tokens share a scale")
+	require.Equal(t, 1, report.Count(1, "undecided"), "they may be a pass")
 }

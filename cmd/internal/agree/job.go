@@ -13,6 +13,7 @@ import (
 	"github.com/octavo-fp8/octavo/checkpoint"
 	"github.com/octavo-fp8/octavo/internal/sentinel"
 	"github.com/octavo-fp8/octavo/internal/textout"
+	"github.com/octavo-fp8/octavo/internal/verdict"
 	"github.com/octavo-fp8/octavo/oracle"
 	"github.com/octavo-fp8/octavo/oracle/judge/agree"
 	"github.com/octavo-fp8/octavo/progress"
@@ -211,7 +212,8 @@ func (j *Job) judge(ctx context.Context, s *side, l linear, p part, m *model, se
 		if err != nil {
 			return nil, err
 		}
-		if judged.Verdict == nil || v.Right() || len(judged.Explained) < len(v.Explained) {
+		if judged.Verdict == nil || v.Right() || judged.Outcome == verdict.Fail &&
+			(v.Outcome == verdict.Undecided || len(judged.Explained) < len(v.Explained)) {
 			judged.Verdict = v
 		}
 		if v.Right() {
