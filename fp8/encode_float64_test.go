@@ -61,7 +61,7 @@ func TestEncodeFloat64Extremes(t *testing.T) {
 }
 
 func TestEncodeFloat64Random(t *testing.T) {
-	n := 200_000
+	n := 60_000
 	if testing.Short() {
 		n = 10_000
 	}

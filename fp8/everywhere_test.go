@@ -25,7 +25,7 @@ func stride() uint64 {
 	case testing.Short():
 		return 8191
 	}
-	return 127
+	return 251
 }
 
 // sweep gives the float32 of positive sign, ascending and in chunks, to as many

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/internal/testutil"
 	"github.com/stretchr/testify/require"
 )
 
@@ -142,9 +143,12 @@ func requireStats(t *testing.T, want, got fp8.Stats, tolerance float64, note ...
 
 func TestStats(t *testing.T) {
 	random := rand.New(rand.NewPCG(11, 12))
-	n, each := 4000, 1
+	n, each := 4000, 2
 	if testing.Short() {
 		n, each = 500, 5
+	}
+	if testutil.Full() {
+		each = 1
 	}
 	scales := []fp8.Scale{
 		{},

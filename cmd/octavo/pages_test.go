@@ -28,36 +28,39 @@ func TestPages(t *testing.T) {
 	check := func(name, file string) {
 		t.Run(name, func(t *testing.T) { b.Check(t, name, file) })
 	}
+	// Of pages that have one template and one script: of the first all views, of each other one
+	// that which leaves its tables the least room.
+	views := browsertest.Views()
+	narrow := views[len(views)-1]
+	look := func(name, file string) {
+		t.Run(name, func(t *testing.T) { b.Look(t, name, file, narrow) })
+	}
 	check("bench", benchPage(t))
 	if page := peersPage(t); page != "" {
 		check("bench-peers", page)
 	}
 	check("verify-passed", verifyPage(t, false))
 	check("verify-failed", verifyPage(t, true))
-	check("verify-sampled", verifyPage(t, true, "--sample=500"))
+	look("verify-sampled", verifyPage(t, true, "--sample=500"))
 	check("verify-attention-wrong", verifyAttentionPage(t, "split-mean"))
-	check("verify-attention-right", verifyAttentionPage(t, "none"))
+	look("verify-attention-right", verifyAttentionPage(t, "none"))
 	check("train", trainPage(t))
 	check("landing", filepath.Join(landed(t), "index.html"))
 	check("convert", convertPage(t))
 	check("lab", filepath.Join(lab, "index.html"))
-	// Experiments have one template and one script: of the first all views, of each other one
-	// that which leaves its tables the least room.
-	views := browsertest.Views()
-	narrow := views[len(views)-1]
 	for i, e := range experiments.All() {
 		name, file := "lab-"+e.Name, filepath.Join(lab, e.Name+".html")
 		if i == 0 {
 			check(name, file)
 			continue
 		}
-		t.Run(name, func(t *testing.T) { b.Look(t, name, file, narrow) })
+		look(name, file)
 	}
 	check("report", reportPage(t))
 	check("evaluate", evaluatePage(t))
 	check("plan", planPage(t))
 	check("plan-quoted", factsPage(t, "--quoted"))
-	check("plan-measured", factsPage(t, "--measured"))
+	look("plan-measured", factsPage(t, "--measured"))
 	check("plan-policies", planPage(t, "--ranks", "2048", "--recipe", "deepseek-v3", "--policies", "search"))
 	t.Run("download", func(t *testing.T) { saveTable(t, b, lab, "law") })
 }

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -29,6 +30,9 @@ func TestMain(m *testing.M) {
 		main()
 	}
 	heedSignals()
+	// Each command line builds all commands and works for a millisecond: half of the time would
+	// go to collecting garbage. Commands in processes of their own have Go's default.
+	debug.SetGCPercent(400)
 	os.Exit(m.Run())
 }
 

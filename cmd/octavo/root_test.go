@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/octavo-fp8/octavo/internal/filetest"
+	"github.com/octavo-fp8/octavo/internal/testutil"
 	"github.com/octavo-fp8/octavo/safetensors"
 )
 
@@ -79,27 +80,38 @@ func TestBrokenFiles(t *testing.T) {
 	))
 	require.NoError(t, err)
 	path := filepath.Join(t.TempDir(), "broken.safetensors")
-	try := func(data []byte) (statuses []int) {
+	// All commands open files by one package, which has tests of its own: each file is for one
+	// of them in turn, and only where tests are to be exhaustive for all.
+	try := func(data []byte, first, each int) (statuses []int) {
 		require.NoError(t, os.WriteFile(path, data, 0o666))
-		for _, args := range [][]string{
+		for i, args := range [][]string{
 			{"inspect", path, "--json"},
 			{"quantize", path, "-o", filetest.Output(t), "--profile", "te-block", "--only", "w"},
 			{"gemm", path, "-o", filetest.Output(t), "--a", "a", "--a-scales", "e", "--a-block", "row", "--b", "a", "--b-scales", "e", "--b-block", "row"},
 		} {
-			statuses = append(statuses, octavo(nil, args...).status)
+			if (i-first)%each == 0 {
+				statuses = append(statuses, octavo(nil, args...).status)
+			}
 		}
 		return statuses
 	}
-	require.Equal(t, []int{0, 0, 0}, try(whole))
+	each := 3
+	if testutil.Full() {
+		each = 1
+	}
+	require.Equal(t, []int{0, 0, 0}, try(whole, 0, 1))
+	require.Equal(t, []int{1, 1, 1}, try(whole[:len(whole)-1], 0, 1))
 	for n := range whole {
-		require.Equal(t, []int{1, 1, 1}, try(whole[:n]), "the first %d bytes", n)
+		for _, status := range try(whole[:n], n%3, each) {
+			require.Equal(t, 1, status, "the first %d bytes", n)
+		}
 	}
 	header := len(whole) - 16
 	for i := range header {
-		for _, change := range []byte{1, 0x10, 0x80} {
+		for c, change := range []byte{1, 0x10, 0x80} {
 			broken := append([]byte{}, whole...)
 			broken[i] ^= change
-			for _, status := range try(broken) {
+			for _, status := range try(broken, (i+c)%3, each) {
 				require.Contains(t, []int{0, 1}, status, "byte %d", i)
 			}
 		}

@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/octavo-fp8/octavo/internal/filetest"
+	"github.com/octavo-fp8/octavo/internal/testutil"
 	"github.com/octavo-fp8/octavo/nn"
 	"github.com/octavo-fp8/octavo/nn/evaluate"
 	"github.com/octavo-fp8/octavo/nn/hf"
@@ -131,8 +132,11 @@ func TestSignalsStopEveryCommand(t *testing.T) {
 	for i, name := range slices.Sorted(maps.Keys(lines)) {
 		args := lines[name]
 		signals := []syscall.Signal{syscall.SIGTERM}
-		if !testing.Short() { // there is one handler: each command gets two of the three
-			signals = []syscall.Signal{syscall.SIGINT, []syscall.Signal{syscall.SIGTERM, syscall.SIGHUP}[i%2]}
+		switch { // there is one handler: each command gets one of the three
+		case testutil.Full():
+			signals = []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP}
+		case !testing.Short():
+			signals = []syscall.Signal{[]syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP}[i%3]}
 		}
 		for _, s := range signals {
 			t.Run(name+" "+s.String(), func(t *testing.T) {

@@ -81,8 +81,19 @@ func (o *operand) scaleAt(i, q int) float32 {
 }
 
 // rightScale is scaleAt of the tensor.
-func (o *operand) rightScale(i, q int) float32 {
-	return o.t.ScaleRow(i / o.grid.height)[q]
+func (o *operand) rightScale(i, q int) float32 { return o.rightScales(i)[q] }
+
+// rightScales are those of row i of the tensor.
+func (o *operand) rightScales(i int) []float32 { return o.t.ScaleRow(i / o.grid.height) }
+
+// valuesOf returns what the codes of row i of the tensor are.
+func (o *operand) valuesOf(i int) []float64 {
+	codes, of := o.t.Row(i), values(o.t.Format)
+	row := make([]float64, len(codes))
+	for k, c := range codes {
+		row[k] = of[c]
+	}
+	return row
 }
 
 // blocks is the number of scales of a row.

@@ -258,8 +258,8 @@ func (x *explainer[T]) uncertain(e *element) float64 {
 func (x *explainer[T]) moved(e *element, side Side, of part, q, size int) []float64 {
 	p := x.p
 	step := min(size, p.block)
-	a, b := p.A.Row(e.i), p.B.Row(e.j)
-	u, v := values(p.A.Format), values(p.B.Format)
+	a, b := p.a.valuesOf(e.i), p.b.valuesOf(e.j)
+	scalesA, scalesB := p.a.rightScales(e.i), p.b.rightScales(e.j)
 	outer := p.a.factor(e.i) * p.b.factor(e.j) / e.all.total
 	adds := make([]float64, q*q)
 	for to := range q {
@@ -281,12 +281,12 @@ func (x *explainer[T]) moved(e *element, side Side, of part, q, size int) []floa
 				if of == ofScalesOnly {
 					part = e.sums[(to*size+t)/p.block]
 				} else {
-					y := b[ofB*size+t:]
-					for k, c := range a[ofA*size+t:][:step] {
-						part += float64(u[c] * v[y[k]])
+					v := b[ofB*size+t:][:step]
+					for k, u := range a[ofA*size+t:][:step] {
+						part += float64(u * v[k])
 					}
 				}
-				sa, sb := p.a.rightScale(e.i, (scaleA*size+t)/p.a.width), p.b.rightScale(e.j, (scaleB*size+t)/p.b.width)
+				sa, sb := scalesA[(scaleA*size+t)/p.a.width], scalesB[(scaleB*size+t)/p.b.width]
 				sum += part * float64(sa) * float64(sb)
 			}
 			adds[to*q+from] = sum * outer

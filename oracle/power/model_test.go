@@ -80,8 +80,8 @@ func TestHonestModels(t *testing.T) {
 	results, worst := 0, 0.0
 	r := rand.New(rand.NewPCG(33, 3))
 	for round := range rounds {
-		for _, k := range lengths {
-			for _, data := range []struct {
+		for l, k := range lengths {
+			for d, data := range []struct {
 				name string
 				draw func() float64
 			}{
@@ -90,7 +90,10 @@ func TestHonestModels(t *testing.T) {
 				{"wide", func() float64 { return math.Exp(2*r.NormFloat64()) * r.NormFloat64() }},
 				{"few", func() float64 { return float64(1 + r.IntN(2)) }},
 			} {
-				for _, kernel := range []oracle.Kernel{{Model: oracle.HopperWGMMA(), Promote: 128}, {Model: oracle.HopperWGMMA()}, {Model: oracle.AdaMMA(), Promote: 128}, {Model: oracle.BlackwellTCGen05()}} {
+				for n, kernel := range []oracle.Kernel{{Model: oracle.HopperWGMMA(), Promote: 128}, {Model: oracle.HopperWGMMA()}, {Model: oracle.AdaMMA(), Promote: 128}, {Model: oracle.BlackwellTCGen05()}} {
+					if (n+d+l)%2 != 0 && !testutil.Full() {
+						continue // each kernel has each kind of numbers, at one of the lengths
+					}
 					blocks := [][2]tensor.Block{{}, {{Rows: 1, Cols: 128}, {Rows: 128, Cols: 128}}}[(k/512+round)%2]
 					a, b := operand("a", fp8.E4M3, blocks[0], 24+r.IntN(40), k, data.draw), operand("b", fp8.E4M3, blocks[1], 24+r.IntN(40), k, data.draw)
 					seed := r.Uint64()

@@ -102,7 +102,7 @@ func live(t *testing.T, dir string, sync bool, lines int, after time.Duration) l
 	return l
 }
 
-// TestKilledRun kills a run a hundred times, at moments of beginning, training, writing
+// TestKilledRun kills a run forty times, at moments of beginning, training, writing
 // and removing what is old, and goes on with it each time. It never goes back further
 // than the checkpoint before the last one that was begun, or, where the run waits for
 // them, than the last one, and has the bits of a run that was not killed, in its checkpoints
@@ -115,9 +115,12 @@ func TestKilledRun(t *testing.T) {
 		}
 		return
 	}
-	kills := 100
+	kills := 40
 	if testing.Short() {
 		kills = 4
+	}
+	if testutil.Full() {
+		kills = 1000
 	}
 	root := t.TempDir()
 	dirOf := func(run int) string { return filepath.Join(root, fmt.Sprint("run", run)) }
