@@ -99,7 +99,7 @@ func (j *job) pick(all []segment, wrongs, rights int) (some []segment) {
 // takes one change that explains everything, though chance may do so as well.
 func (j *job) find(v *Verdict, all []segment, weak bool) (*Finding, []segment, error) {
 	few, many := j.pick(all, 128, 96), j.pick(all, 1024, 512)
-	scaleRules, codeRules := j.rules()
+	scaleRules, codeRules := j.rules(ofScales, 0), j.rules(ofCodes, 0)
 	faults := len(scaleRules) + len(codeRules)
 	type candidate struct {
 		rule rule
@@ -151,7 +151,7 @@ func (j *job) find(v *Verdict, all []segment, weak bool) (*Finding, []segment, e
 				if base.codes != nil || base.loose && c.with != nil {
 					continue // codes have to be those of what is stored
 				}
-				both = append(both, base.with2(c))
+				both = append(both, base.and(c))
 			}
 		}
 		more, err := try(both, false)
@@ -221,85 +221,35 @@ func (f *Finding) says(changes []Change) bool {
 }
 
 // rules are those of the table, each a change of one part.
-func (j *job) rules() (scales, codes []rule) {
+func (j *job) rules(p, without part) (all []rule) {
 	for _, k := range table.Kinds() {
-		r, err := table.Row(k)
-		if err != nil {
+		r, _ := table.Row(k)
+		if r.part&p == 0 || r.part&without != 0 || !j.has(r.part) {
 			continue
 		}
-		all := r.vary(j, k)
-		if r.part == ofScales {
-			scales = append(scales, all...)
-		} else {
-			codes = append(codes, all...)
+		some := r.vary(j)
+		for n := range some {
+			some[n].changes[0].Kind = k
 		}
-	}
-	return scales, codes
-}
-
-// with2 is a rule with the changes of codes of another, too.
-func (r rule) with2(c rule) rule {
-	both := c
-	both.changes = append(slices.Clone(r.changes), c.changes...)
-	both.scale, both.outer, both.loose, both.fitted = r.scale, r.outer, r.loose, r.fitted
-	if both.with == nil {
-		both.with, both.blocks = r.with, r.blocks
-	}
-	if r.before != nil && both.before == nil {
-		both.before = r.before
-	}
-	both.zeroNaN = both.zeroNaN || r.zeroNaN
-	return both
-}
-
-// pairs are two changes of codes, of different parts.
-func pairs(rules []rule) (all []rule) {
-	for n, a := range rules {
-		for _, b := range rules[n+1:] {
-			if a.changes[0].Kind == b.changes[0].Kind || len(a.changes)+len(b.changes) > 2 || b.turn || a.turn {
-				continue
-			}
-			c := b.with2(a) // a's parts, and b's where a has none
-			c.changes = append(slices.Clone(a.changes), b.changes...)
-			c.scale = nil
-			switch {
-			case a.with == nil:
-				c.with, c.blocks = b.with, b.blocks
-			case b.with != nil:
-				continue
-			}
-			if c.before == nil {
-				c.before = b.before
-			}
-			if c.after == nil {
-				c.after = b.after
-			}
-			if c.round == byPolicy {
-				c.round = b.round
-			}
-			mergePolicy(&c, &b)
-			c.largest = max(a.largest, b.largest)
-			c.flush, c.swap, c.zeroNaN, c.sign = a.flush || b.flush, a.swap || b.swap, a.zeroNaN || b.zeroNaN, a.sign|b.sign
-			all = append(all, c)
-		}
+		all = append(all, some...)
 	}
 	return all
 }
 
-// mergePolicy takes over what b has of a policy that is not the zero one.
-func mergePolicy(c, b *rule) {
-	if b.policy.Rounding != fp8.NearestEven {
-		c.policy.Rounding = b.policy.Rounding
+// pairs are two changes of codes, of different parts. What both change is as the first has it.
+func pairs(rules []rule) (all []rule) {
+	for n, a := range rules {
+		for _, b := range rules[n+1:] {
+			apart := a.changes[0].Kind != b.changes[0].Kind && len(a.changes)+len(b.changes) == 2
+			if !apart || a.turn || b.turn || a.with != nil && b.with != nil {
+				continue
+			}
+			c := b.and(a)
+			c.changes = append(slices.Clip(a.changes), b.changes...)
+			all = append(all, c)
+		}
 	}
-	if b.policy.Overflow != fp8.OverflowSaturate {
-		c.policy.Overflow = b.policy.Overflow
-	}
-	if b.policy.Inf != fp8.InfSaturate {
-		c.policy.Inf = b.policy.Inf
-	}
-	if b.policy.Zero != fp8.ZeroKeepSign {
-		c.policy.Zero = b.policy.Zero
-	}
+	return all
 }
 
 // weigh compares what a rule gives with what was got, in the given segments. Where it is hasty it
@@ -508,13 +458,8 @@ func (j *job) interval() *Interval {
 		i0, i1, j0, j1 := j.part.bounds(blocks[at])
 		least, most := 0.0, math.Inf(1)
 		for i := i0; i < i1; i++ {
-			for at := i*j.cols + j0; at < i*j.cols+j1; at++ {
-				x := math.Abs(float64(j.x[at]))
-				ends := &between[j.codes[at]]
-				if x > 0 && x <= math.MaxFloat32 && ends[1] > 0 {
-					most, least = min(most, x/ends[0]), max(least, x/ends[1])
-				}
-			}
+			lo, hi := between.admit(j.x[i*j.cols+j0:i*j.cols+j1], j.codes[i*j.cols+j0:])
+			least, most = max(least, lo), min(most, hi)
 		}
 		found.Blocks++
 		if least <= most*(1+0x1p-22) {
@@ -529,9 +474,25 @@ func (j *job) interval() *Interval {
 // mostIntervals is how many blocks are looked at.
 const mostIntervals = 4096
 
-// betweenCodes are the ends of what is rounded to each code, as magnitudes: 0 twice for codes that
-// are no numbers.
-func betweenCodes(f fp8.Format) (between [256][2]float64) {
+// ends are those of what is rounded to each code, as magnitudes: 0 twice for codes that are no
+// numbers.
+type ends [256][2]float64
+
+// admit returns the least and the most of the scales under which values are rounded, to the nearest, to
+// codes: those of values that are not finite, and of NaN, say nothing.
+func (e *ends) admit(x []float32, codes []byte) (least, most float64) {
+	most = math.Inf(1)
+	for i, v := range x {
+		of, size := &e[codes[i]], float64(abs(v))
+		if size > 0 && size <= math.MaxFloat32 && of[1] > 0 {
+			most, least = min(most, size/of[0]), max(least, size/of[1])
+		}
+	}
+	return least, most
+}
+
+func betweenCodes(f fp8.Format) *ends {
+	var between ends
 	for c := range 1 << f.Bits() {
 		v := float64(abs(f.Float32(byte(c))))
 		if v-v != 0 {
@@ -547,5 +508,5 @@ func betweenCodes(f fp8.Format) (between [256][2]float64) {
 		}
 		between[c] = [2]float64{below, above}
 	}
-	return between
+	return &between
 }

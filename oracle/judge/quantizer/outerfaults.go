@@ -9,22 +9,19 @@ import (
 	"github.com/octavo-fp8/octavo/scaling"
 )
 
-func (j *job) outerRule(kind Kind, words string, outer func(i int) float32, scale func(b int) fp8.Scale) rule {
-	return j.claimed().changed(kind, words, func(r *rule) { r.outer, r.scale = outer, scale })
+func (j *job) outerRule(words string, outer func(i int) float32, scale func(b int) fp8.Scale) rule {
+	return j.vary(words, func(r *rule) { r.outer, r.scale = outer, scale })
 }
 
-func outerReciprocal(j *job, kind Kind) (all []rule) {
-	if !j.recipe.Profile.Outer() {
-		return nil
-	}
+func outerReciprocal(j *job) (all []rule) {
 	what := "a divisor, where a multiplier was claimed"
 	if j.want.Outer.Divide {
 		what = "a multiplier, where a divisor was claimed"
 	}
 	words := "the outer scale is stored as its reciprocal, 1/scale: " + what + "; block scales and codes are right"
-	all = append(all, j.outerRule(kind, words, func(i int) float32 { return 1 / j.want.Outer.Scales[i] }, nil))
+	all = append(all, j.outerRule(words, func(i int) float32 { return 1 / j.want.Outer.Scales[i] }, nil))
 	largest := j.outerLargest()
-	return append(all, j.outerRule(kind, words, func(i int) float32 {
+	return append(all, j.outerRule(words, func(i int) float32 {
 		if j.want.Outer.Divide {
 			return j.outerAmax[i] / largest
 		}
@@ -45,10 +42,7 @@ func (j *job) outerLargest() float32 {
 
 // outerLargest has an outer scale of the tensor's amax over another number, from which block scales
 // follow, or do not.
-func outerLargest(j *job, kind Kind) (all []rule) {
-	if !j.recipe.Profile.Outer() {
-		return nil
-	}
+func outerLargest(j *job) (all []rule) {
 	own := j.outerLargest()
 	for _, m := range []float32{1, 6, 448, 4 * 448, 6 * 256, 6 * 448} {
 		if m == own {
@@ -61,13 +55,13 @@ func outerLargest(j *job, kind Kind) (all []rule) {
 			return j.outerAmax[i] / m
 		}
 		words := fmt.Sprintf("the outer scale is amax/%v, where amax/%v was claimed", m, own)
-		all = append(all, j.outerRule(kind, words+"; block scales and codes are those of the claimed one", outer, nil))
+		all = append(all, j.outerRule(words+"; block scales and codes are those of the claimed one", outer, nil))
 		if !chooses(j.recipe.Profile) {
 			under := make([]float32, len(j.outerAmax))
 			for i, a := range j.outerAmax {
 				under[i] = a * (own / m)
 			}
-			all = append(all, j.outerRule(kind, words+"; block scales and codes follow from it", outer, func(b int) fp8.Scale {
+			all = append(all, j.outerRule(words+"; block scales and codes follow from it", outer, func(b int) fp8.Scale {
 				return j.scaleUnder(j.recipe, under, b, j.amaxes.of[b], j.amaxes.nan[b])
 			}))
 		}
@@ -75,10 +69,7 @@ func outerLargest(j *job, kind Kind) (all []rule) {
 	return all
 }
 
-func outerIgnored(j *job, kind Kind) (all []rule) {
-	if !j.recipe.Profile.Outer() {
-		return nil
-	}
+func outerIgnored(j *job) (all []rule) {
 	one := func(int) float32 { return 1 }
 	alone := func(b int) fp8.Scale {
 		s := fp8.E4M3.Float32(fp8.EncodeOne(j.amaxes.of[b]/6, fp8.E4M3, fp8.Policy{}))
@@ -88,19 +79,16 @@ func outerIgnored(j *job, kind Kind) (all []rule) {
 		return fp8.FactorScale(s, 1/s, false)
 	}
 	return []rule{
-		j.outerRule(kind, "the outer scale is left out: what is stored is 1; block scales and codes are those of the claimed one", one, nil),
-		j.outerRule(kind, "the outer scale is left out: it is 1, and block scales are amax/6", one, alone),
-		j.outerRule(kind, "block scales leave the outer scale out: they are amax/6; what is stored as outer scale is right", nil, alone),
-		j.outerRule(kind, "block scales leave the outer scale out: they are amax/6; codes take it in", nil,
+		j.outerRule("the outer scale is left out: what is stored is 1; block scales and codes are those of the claimed one", one, nil),
+		j.outerRule("the outer scale is left out: it is 1, and block scales are amax/6", one, alone),
+		j.outerRule("block scales leave the outer scale out: they are amax/6; what is stored as outer scale is right", nil, alone),
+		j.outerRule("block scales leave the outer scale out: they are amax/6; codes take it in", nil,
 			func(b int) fp8.Scale { return j.under(alone(b).Stored, b, nil) }),
 	}
 }
 
-func withoutOuter(j *job, kind Kind) []rule {
-	if !j.recipe.Profile.Outer() {
-		return nil
-	}
-	return []rule{j.claimed().changed(kind, "codes are made with block scales alone: the outer scale is left out", func(r *rule) {
+func withoutOuter(j *job) []rule {
+	return []rule{j.vary("codes are made with block scales alone: the outer scale is left out", func(r *rule) {
 		r.with = func(b int, s fp8.Scale) fp8.Scale {
 			if s.Stored == 0 {
 				return s
@@ -110,12 +98,25 @@ func withoutOuter(j *job, kind Kind) []rule {
 	})}
 }
 
-// outerOther has an outer scale of another amax, from which block scales follow, or do not.
-func outerOther(j *job, kind Kind) (all []rule) {
-	p := j.recipe.Profile
-	if !p.Outer() {
-		return nil
+// amaxOfOuter finds the amax that gives an outer scale, where own gives that which is claimed, or
+// one near it.
+func (j *job) amaxOfOuter(own, got float32) (amax float32, ok bool) {
+	want := j.recipe.OuterScale(own)
+	guess := own * (got / want)
+	if j.want.Outer.Divide {
+		guess = own * (want / got)
 	}
+	for d := range 33 {
+		a := math.Float32frombits(math.Float32bits(guess) + uint32(d/2*(d%2*2-1)))
+		if same(j.recipe.OuterScale(a), got) {
+			return a, true
+		}
+	}
+	return guess, false
+}
+
+// outerOther has an outer scale of another amax, from which block scales follow, or do not.
+func outerOther(j *job) (all []rule) {
 	other := make([]float32, len(j.outerAmax))
 	changed := false
 	for i, own := range j.outerAmax {
@@ -125,19 +126,8 @@ func outerOther(j *job, kind Kind) (all []rule) {
 			continue
 		}
 		changed = true
-		guess := own * (got / j.want.Outer.Scales[i])
-		if j.want.Outer.Divide {
-			guess = own * (j.want.Outer.Scales[i] / got)
-		}
-		found := false
-		for d := range 33 {
-			a := math.Float32frombits(math.Float32bits(guess) + uint32(d/2*(d%2*2-1)))
-			if same(j.recipe.OuterScale(a), got) {
-				other[i], found = a, true
-				break
-			}
-		}
-		if !found {
+		var found bool
+		if other[i], found = j.amaxOfOuter(own, got); !found {
 			return nil
 		}
 	}
@@ -147,17 +137,17 @@ func outerOther(j *job, kind Kind) (all []rule) {
 	words := fmt.Sprintf("the outer scale is that of another amax, %v, where the tensor's is %v: a stale one, of an earlier step, or another tensor's",
 		Number(other[0]), Number(j.outerAmax[0]))
 	outer := j.storedOuter
-	r := j.outerRule(kind, words+"; block scales and codes are those of the tensor's own", outer, nil)
+	r := j.outerRule(words+"; block scales and codes are those of the tensor's own", outer, nil)
 	r.fitted = true
-	if chooses(p) {
+	if chooses(j.recipe.Profile) {
 		return []rule{r}
 	}
 	follow := func(b int) fp8.Scale {
 		return j.scaleUnder(j.recipe, other, b, j.amaxes.of[b], j.amaxes.nan[b])
 	}
 	all = []rule{
-		j.outerRule(kind, words+"; block scales and codes follow from it", outer, follow), r,
-		j.outerRule(kind, words+"; block scales are those of the tensor's own, and codes follow from what is stored", outer,
+		j.outerRule(words+"; block scales and codes follow from it", outer, follow), r,
+		j.outerRule(words+"; block scales are those of the tensor's own, and codes follow from what is stored", outer,
 			func(b int) fp8.Scale { return j.under(j.want.Scales[b], b, outer) }),
 	}
 	for n := range all {
@@ -167,7 +157,7 @@ func outerOther(j *job, kind Kind) (all []rule) {
 }
 
 // staleAmax has any scale: codes have to follow from what is stored.
-func staleAmax(j *job, kind Kind) []rule {
+func staleAmax(j *job) []rule {
 	smaller, larger, least, most := 0, 0, math.Inf(1), 0.0
 	for b, s := range j.scales {
 		if j.scaleState[b] != wrong {
@@ -205,7 +195,7 @@ func staleAmax(j *job, kind Kind) []rule {
 			if n == 1 && d != 0 {
 				continue
 			}
-			all = append(all, j.claimed().changed(kind, words, func(r *rule) {
+			all = append(all, j.vary(words, func(r *rule) {
 				r.loose, r.fitted = true, true
 				r.scale = func(b int) fp8.Scale {
 					if j.scaleState[b] != wrong {
