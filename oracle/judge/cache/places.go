@@ -135,25 +135,16 @@ func relate(n coord, page int, units []coord, sources [][]coord, bits float64) (
 	return nil, nil, 0
 }
 
-// expected is the scale that a group should have, or has where that is not known.
-func (j *judged) expected(g int) float32 {
-	if (j.r.rule == Static || j.r.open[g]) && g < len(j.s.Scales) {
-		return j.s.Scales[g]
-	}
-	return j.r.scales[g].Stored
-}
-
 // own writes the codes that a row should have, and if each row has scales of its own, these.
 func (j *judged) own(t, h int, to []byte) []byte {
 	s := j.s
-	e := j.r.encoder
 	dst := make([]byte, s.Cols)
 	for c := range s.grid().tile {
 		lo, hi := s.tile(c)
 		g := s.group(t, h, c)
-		j.encode(&e, dst[lo:hi], s.row(t, h)[lo:hi], g, j.expected(g), s.outerOf())
+		j.p.Encode(dst[lo:hi], s.row(t, h)[lo:hi], g, j.p.Scales[g], s.outerOf())
 		if s.perRow() {
-			to = binary.LittleEndian.AppendUint32(to, math.Float32bits(j.expected(g)))
+			to = binary.LittleEndian.AppendUint32(to, math.Float32bits(j.p.Scales[g]))
 		}
 	}
 	return append(to, dst...)
@@ -215,7 +206,7 @@ func (j *judged) findMoved(page int) (found []Finding) {
 		}
 	}
 	put(j, 0)
-	if o := j.other; o != nil && o.r != nil && o.s.Tokens == s.Tokens && o.s.Heads == s.Heads && o.s.Cols == s.Cols && o.s.grid() == s.grid() {
+	if o := j.other; o != nil && o.p != nil && o.s.Tokens == s.Tokens && o.s.Heads == s.Heads && o.s.Cols == s.Cols && o.s.grid() == s.grid() {
 		put(o, 1)
 		mixed := *j // K's values under the scales of V
 		side := *s
@@ -290,7 +281,6 @@ func (j *judged) underOwn(u coord, wrong int) (all []coord) {
 		return nil
 	}
 	got := s.codes(u.token, u.head)
-	e := j.r.encoder
 	dst := make([]byte, s.Cols)
 	for t := range s.Tokens {
 		for h := range s.Heads {
@@ -303,7 +293,7 @@ func (j *judged) underOwn(u coord, wrong int) (all []coord) {
 				g := s.group(u.token, u.head, c)
 				for from := lo; same && from < hi; from += 16 {
 					to := min(from+16, hi)
-					j.encode(&e, dst[from:to], row[from:to], g, s.Scales[g], s.outerOf())
+					j.p.Encode(dst[from:to], row[from:to], g, s.Scales[g], s.outerOf())
 					same = bytes.Equal(dst[from:to], got[from:to])
 				}
 			}
@@ -355,7 +345,7 @@ func (j *judged) findStale() (found []Finding) {
 		if s.Cols < 16 || j.isMoved(u.token, u.head) {
 			continue
 		}
-		if j.unlike(u, func(g int) float32 { return s.Scales[g] }) && j.unlike(u, func(g int) float32 { return j.r.scales[g].Stored }) {
+		if j.unlike(u, func(g int) float32 { return s.Scales[g] }) && j.unlike(u, func(g int) float32 { return j.p.Scales[g] }) {
 			units = append(units, u)
 		}
 	}
@@ -405,7 +395,7 @@ func (j *judged) readFrom(x *explainer, page int) *Finding {
 		}
 	}
 	put(j, 0)
-	if o := j.other; o != nil && o.r != nil && o.s.Heads == s.Heads && o.s.Cols == s.Cols {
+	if o := j.other; o != nil && o.p != nil && o.s.Heads == s.Heads && o.s.Cols == s.Cols {
 		put(o, 1)
 	}
 	var units []coord
@@ -469,7 +459,7 @@ func (x *explainer) elsewhere(page int) *Finding {
 		if len(from) == 0 {
 			return nil
 		}
-		units, sources = append(units, x.group(u)), append(sources, from)
+		units, sources = append(units, s.coordOf(x.number(u))), append(sources, from)
 	}
 	bits := 0.0
 	for _, u := range x.wrong[:1] {

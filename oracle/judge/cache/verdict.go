@@ -7,11 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/octavo-fp8/octavo/fp8"
-	"github.com/octavo-fp8/octavo/internal/number"
 	"github.com/octavo-fp8/octavo/internal/textout"
 	"github.com/octavo-fp8/octavo/internal/verdict"
-	"github.com/octavo-fp8/octavo/scaling"
 	"github.com/octavo-fp8/octavo/tensor"
 )
 
@@ -145,11 +142,11 @@ func merged(all []Finding) []Finding {
 func (j *judged) counted() Judged {
 	s := j.s
 	r := Judged{Side: j.name, Tokens: s.Tokens, Heads: s.Heads, Dim: s.Dim, Format: s.Format.String(),
-		ScaleFormat: s.ScaleFormat.String(), Granularity: s.granularity(), Rule: j.r.rule}
-	if s.Outer != nil && j.r.rule != Static && !j.r.given {
+		ScaleFormat: s.ScaleFormat.String(), Granularity: s.granularity(), Rule: j.rule}
+	if s.Outer != nil && !j.given {
 		t := Stage{Name: "outer", Judged: 1}
 		if j.outer {
-			t.Wrong, t.First = 1, fmt.Sprintf("got %v, want %v", *s.Outer, j.r.outer)
+			t.Wrong, t.First = 1, fmt.Sprintf("got %v, want %v", *s.Outer, j.p.Outer)
 		}
 		r.Stages = append(r.Stages, t)
 	}
@@ -163,11 +160,11 @@ func (j *judged) counted() Judged {
 	place := func(i, cols, from int) string {
 		return fmt.Sprintf("token %d, head %d, column %d", i/cols/s.Heads, i/cols%s.Heads, i%cols+from)
 	}
-	open := count(j.r.open[:len(j.scales)])
-	if j.r.rule != Static {
+	open := count(j.p.Open[:len(j.scales)])
+	if j.rule != Static {
 		add("scales", j.scales, open, func(g int) string {
 			u := s.coordOf(g)
-			return fmt.Sprintf("scale [%d, %d, %d]: got %v, want %v", u.token, u.head, u.tile, s.Scales[g], j.r.scales[g].Stored)
+			return fmt.Sprintf("scale [%d, %d, %d]: got %v, want %v", u.token, u.head, u.tile, s.Scales[g], j.p.Scales[g])
 		})
 	}
 	add("codes", j.codes, 0, func(i int) string {
@@ -175,8 +172,8 @@ func (j *judged) counted() Judged {
 		tile := c / s.Grid.Cols
 		lo, hi := s.tile(tile)
 		want := make([]byte, hi-lo)
-		e, g := j.r.encoder, s.group(t, h, tile)
-		j.encode(&e, want, s.row(t, h)[lo:hi], g, s.Scales[g], s.outerOf())
+		g := s.group(t, h, tile)
+		j.p.Encode(want, s.row(t, h)[lo:hi], g, s.Scales[g], s.outerOf())
 		return fmt.Sprintf("%s: got %#02x (%v), want %#02x (%v)", place(i, s.Cols, 0), s.Codes[i], s.Format.Float32(s.Codes[i]), want[c-lo], s.Format.Float32(want[c-lo]))
 	})
 	if j.wide != nil {
@@ -208,12 +205,12 @@ func (j *judged) notJudged() (all []string) {
 	add := func(format string, args ...any) {
 		all = append(all, fmt.Sprintf("%s: ", j.name)+fmt.Sprintf(format, args...))
 	}
-	if j.r.rule == Static {
+	if j.rule == Static {
 		add("scales, which are given (%s)", Static)
-	} else if n := count(j.r.open[:len(j.scales)]); n > 0 {
+	} else if n := count(j.p.Open[:len(j.scales)]); n > 0 {
 		add("%s of values that are all zero, or not finite", textout.Count(n, "scale"))
 	}
-	if j.r.given && s.Outer != nil && j.r.rule != Static {
+	if j.given && s.Outer != nil && j.rule != Static {
 		add("the outer scale, which is given")
 	}
 	if n := len(s.Codes) / (s.Heads * s.Cols); n > s.Tokens {
@@ -296,18 +293,20 @@ func (x *job) explain(ctx context.Context, j *judged, at stage, page int) (f *Fi
 	if e == nil {
 		return nil, true, nil
 	}
-	if p := scaling.Profile(j.r.rule); p.Valid() && p != "" {
-		e.policy = p.Policy(j.s.Format)
-	}
 	fits, sure, err := e.compete(ctx, x.workers)
 	if err != nil {
 		return nil, false, err
 	}
 	if len(fits) > 0 {
 		best := fits[0]
-		f = &Finding{Side: j.name, Stage: at.String(), Kind: best.fault.Kind, Text: e.phrase(best.fault), Seen: best.row.seen, Sure: sure, opens: best.row.opens && best.Contradicted == 0}
+		f = &Finding{Side: j.name, Stage: at.String(), Kind: best.fault.Kind, Text: e.phrase(best), Sure: sure}
+		if of := best.fault.of; of != nil {
+			f.Seen, f.opens = of.Reports, of.Opens && best.Contradicted == 0
+		} else {
+			f.Seen = best.row.seen
+		}
 		for _, c := range fits[1:] {
-			if text := e.phrase(c.fault); len(f.Same) < 4 {
+			if text := e.phrase(c); len(f.Same) < 4 && text != f.Text && !slices.Contains(f.Same, text) {
 				f.Same = append(f.Same, text)
 			}
 		}
@@ -349,24 +348,12 @@ func (x *explainer) where() string {
 // beside reports whether every code is the one below or above what is rounded, and not always
 // below or always above.
 func (x *explainer) beside() bool {
-	f := x.j.s.Format
-	var near, far int // of those that are wrong, by size
+	near, far := 0, 0 // of those that are wrong, by size
 	for _, u := range x.wrong {
-		scale, outer := x.j.right(codes, x.number(u))
-		by := x.j.r.at(x.j.s, x.number(u), scale, outer)
 		input, got, _ := x.values(u)
-		for i, v := range input {
-			q := quotient(v, by)
-			down := fp8.EncodeOne(q, f, fp8.Policy{Rounding: fp8.TowardZero})
-			switch {
-			case !number.IsFinite(v):
-			case got[i] == down:
-				near++
-			case got[i] == down+1 && number.IsFinite(f.Float32(down+1)) && !f.IsZero(down+1):
-				far++
-			default:
-				return false
-			}
+		down, up, ok := x.j.p.Beside(input, got, x.number(u))
+		if near, far = near+down, far+up; !ok {
+			return false
 		}
 	}
 	return near > 0 && far > 0
@@ -387,7 +374,7 @@ func (x *explainer) fallback() (*Finding, bool) {
 		}
 		below := 0
 		for _, u := range x.wrong {
-			if g := x.number(u); s.Scales[g] < x.j.r.scales[g].Stored {
+			if g := x.number(u); s.Scales[g] < x.j.p.Scales[g] {
 				below++
 			}
 		}

@@ -224,7 +224,7 @@ func nibbles(j *job) []rule {
 	if j.recipe.Format.Bits() > 4 {
 		return nil
 	}
-	return []rule{j.vary("the two codes (nibbles) of a byte are exchanged: the first is in the high half, where low was claimed", func(r *rule) { r.swap = true })}
+	return []rule{j.vary("the two codes of each byte are exchanged (nibbles): the first is in the high half, where low was claimed", func(r *rule) { r.swap = true })}
 }
 
 func otherFormats(j *job) (all []rule) {

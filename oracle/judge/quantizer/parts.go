@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/internal/number"
 	"github.com/octavo-fp8/octavo/internal/sentinel"
 	"github.com/octavo-fp8/octavo/scaling"
 	"github.com/octavo-fp8/octavo/tensor"
@@ -43,6 +44,7 @@ type Arithmetic struct {
 // the scales that are stored. It is safe for concurrent use.
 type Parts struct {
 	Scales []float32 // of each block
+	Amax   []float32 // of each, without NaN
 	Open   []bool    // blocks of zeros, or with what is not finite, have any scale
 	Outer  float32   // that X gives, or 1
 
@@ -80,9 +82,9 @@ func NewParts(ctx context.Context, w *Written, a Arithmetic, o Options) (*Parts,
 	}
 	j.want = &tensor.Tensor{Outer: w.Outer}
 	j.prepare()
-	p := &Parts{scales: j, Outer: 1, encoder: fp8.NewEncoder(w.Format, r.EncodePolicy()), Open: make([]bool, j.part.blocks()),
+	p := &Parts{scales: j, Amax: j.amaxes.of, Outer: 1, encoder: fp8.NewEncoder(w.Format, r.EncodePolicy()), Open: make([]bool, j.part.blocks()),
 		ends: sync.OnceValue(func() *ends { return betweenCodes(w.Format) })}
-	for b, amax := range j.amaxes.of {
+	for b, amax := range p.Amax {
 		p.Open[b] = own && a.Scale == nil || amax == 0 || j.amaxes.nan[b] || amax > math.MaxFloat32
 	}
 	if err := p.setScales(ctx, a.OuterGiven); err != nil {
@@ -187,6 +189,26 @@ func (p *Parts) Admitted(x []float32, codes []byte) (least, most float64) {
 	return p.ends().admit(x, codes)
 }
 
+// Beside counts the codes of finite values of a block that are the one below, by size, or at and above
+// what is rounded under the stored scale: ok is false where one is neither.
+func (p *Parts) Beside(x []float32, codes []byte, b int) (below, above int, ok bool) {
+	r := p.codes.recipe
+	for i, v := range x {
+		y := scaled(v, p.codes.claimedScale(b))
+		low, high := neighbours(y, r.Format, r.EncodePolicy())
+		switch {
+		case !number.IsFinite(v):
+		case codes[i] == low:
+			below++
+		case codes[i] == high:
+			above++
+		default:
+			return 0, 0, false
+		}
+	}
+	return below, above, true
+}
+
 // Fault is a way in which a quantizer strays from what is claimed.
 type Fault struct {
 	Change
@@ -223,9 +245,9 @@ func (f *Fault) Encode(dst []byte, row, lane, from, to int) {
 
 // Of puts the fault in words, of what has a name.
 func (f *Fault) Of(name string) string {
-	for _, noun := range []string{"codes are", "scales are", "values are"} {
-		if strings.Contains(f.Words, noun) {
-			return strings.Replace(f.Words, noun, strings.Replace(noun, " are", " of "+name+" are", 1), 1)
+	for _, of := range []string{"codes", "scales"} {
+		if verb, ok := strings.CutPrefix(f.Words, of+" are "); ok && (of == "scales" || strings.HasPrefix(verb, "made")) {
+			return fmt.Sprintf("%s of %s are %s", of, name, verb)
 		}
 	}
 	return fmt.Sprintf("%s: %s", name, f.Words)

@@ -47,6 +47,16 @@ func Known() []explain.Known {
 	})
 }
 
+// KnownOfParts are those that [Parts] looks for.
+func KnownOfParts() (all []explain.Known) {
+	for _, k := range Known() {
+		if r, _ := table.Row(Kind(k.Kind)); r.part&ofResult == 0 {
+			all = append(all, k)
+		}
+	}
+	return all
+}
+
 func reports(r *row) []string {
 	return strings.FieldsFunc(r.reports, func(c rune) bool { return c == ',' || c == ' ' })
 }
@@ -76,11 +86,11 @@ func rows() []row {
 		{"stale-amax", "the scale is that of another amax than the block's own, as of an earlier step", "", ofScales | ofResult, staleAmax},
 
 		{"codes-unrounded-scale", "codes are made with the scale before it was rounded, not with the one that is stored", "sgl-project/sglang#28418, kekzl/imp#250", ofCodes, unrounded},
-		{"codes-without-outer", "codes are made with block scales alone, without the outer scale", "", ofCodes | ofOuter, withoutOuter},
+		{"codes-without-outer", "codes are made with block scales alone, without the outer scale", "", ofCodes | ofOuter | ofResult, withoutOuter},
 		{"codes-divide", "values are divided by the scale where the claim multiplies by a reciprocal, or the other way round", "", ofCodes, divideOrMultiply},
 		{"codes-other-scale", "codes are made with the scale of another block, not with the one that is stored", "", ofCodes | ofResult, otherScale},
-		{"scale-narrow", "what values are multiplied or divided by is rounded to bfloat16 or float16", "", ofCodes, narrowFactor},
 		{"double-rounding", "values are rounded twice: to bfloat16 or float16 first", "flashinfer-ai/flashinfer#5128, triton-lang/triton#11753", ofCodes, doubleRounding},
+		{"scale-narrow", "what values are multiplied or divided by is rounded to bfloat16 or float16", "", ofCodes, narrowFactor},
 		{"ties", "ties are rounded in another way", "", ofCodes, ties},
 		{"directed", "codes are cut toward zero, or rounded up or down, where the nearest was claimed", "", ofCodes, directed},
 		{"overflow", "values too large become NaN or infinity where saturation was claimed, or the other way round", "", ofCodes, overflow},
