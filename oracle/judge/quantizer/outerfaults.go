@@ -3,6 +3,7 @@ package quantizer
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/octavo-fp8/octavo/fp8"
@@ -13,20 +14,33 @@ func (j *job) outerRule(words string, outer func(i int) float32, scale func(b in
 	return j.vary(words, func(r *rule) { r.outer, r.scale = outer, scale })
 }
 
-func outerReciprocal(j *job) (all []rule) {
+// outerOver is the outer scale of another largest value or, as a divisor, its reciprocal.
+func (j *job) outerOver(largest float32, divisor bool) func(i int) float32 {
+	return func(i int) float32 {
+		if divisor {
+			return largest / j.outerAmax[i]
+		}
+		return j.outerAmax[i] / largest
+	}
+}
+
+// underAmax has block scales of the claim under the outer scale of another amax.
+func (j *job) underAmax(outer func(i int) float32) func(b int) fp8.Scale {
+	all := make([]float32, len(j.outerAmax))
+	for i := range all {
+		all[i] = outer(i)
+	}
+	return func(b int) fp8.Scale { return j.scaleUnder(j.recipe, all, b, j.amaxes.of[b], j.amaxes.nan[b]) }
+}
+
+func outerReciprocal(j *job) []rule {
 	what := "a divisor, where a multiplier was claimed"
 	if j.want.Outer.Divide {
 		what = "a multiplier, where a divisor was claimed"
 	}
 	words := "the outer scale is stored as its reciprocal, 1/scale: " + what + "; block scales and codes are right"
-	all = append(all, j.outerRule(words, func(i int) float32 { return 1 / j.want.Outer.Scales[i] }, nil))
-	largest := j.outerLargest()
-	return append(all, j.outerRule(words, func(i int) float32 {
-		if j.want.Outer.Divide {
-			return j.outerAmax[i] / largest
-		}
-		return largest / j.outerAmax[i]
-	}, nil))
+	return []rule{j.outerRule(words, func(i int) float32 { return 1 / j.want.Outer.Scales[i] }, nil),
+		j.outerRule(words, j.outerOver(j.outerLargest(), !j.want.Outer.Divide), nil)}
 }
 
 // outerLargest is the product of the largest code and block scale that a profile makes.
@@ -48,22 +62,10 @@ func outerLargest(j *job) (all []rule) {
 		if m == own {
 			continue
 		}
-		outer := func(i int) float32 {
-			if j.want.Outer.Divide {
-				return m / j.outerAmax[i]
-			}
-			return j.outerAmax[i] / m
-		}
-		words := fmt.Sprintf("the outer scale is amax/%v, where amax/%v was claimed", m, own)
+		outer, words := j.outerOver(m, j.want.Outer.Divide), fmt.Sprintf("the outer scale is amax/%v, where amax/%v was claimed", m, own)
 		all = append(all, j.outerRule(words+"; block scales and codes are those of the claimed one", outer, nil))
 		if !chooses(j.recipe.Profile) {
-			under := make([]float32, len(j.outerAmax))
-			for i, a := range j.outerAmax {
-				under[i] = a * (own / m)
-			}
-			all = append(all, j.outerRule(words+"; block scales and codes follow from it", outer, func(b int) fp8.Scale {
-				return j.scaleUnder(j.recipe, under, b, j.amaxes.of[b], j.amaxes.nan[b])
-			}))
+			all = append(all, j.outerRule(words+"; block scales and codes follow from it", outer, j.underAmax(func(i int) float32 { return j.outerAmax[i] * (own / m) })))
 		}
 	}
 	return all
@@ -72,7 +74,7 @@ func outerLargest(j *job) (all []rule) {
 func outerIgnored(j *job) (all []rule) {
 	one := func(int) float32 { return 1 }
 	alone := func(b int) fp8.Scale {
-		s := fp8.E4M3.Float32(fp8.EncodeOne(j.amaxes.of[b]/6, fp8.E4M3, fp8.Policy{}))
+		s := throughE4M3(j.amaxes.of[b] / 6)
 		if s == 0 {
 			return fp8.FactorScale(s, math.MaxFloat32, false)
 		}
@@ -88,13 +90,11 @@ func outerIgnored(j *job) (all []rule) {
 }
 
 func withoutOuter(j *job) []rule {
-	return []rule{j.vary("codes are made with block scales alone: the outer scale is left out", func(r *rule) {
-		r.with = func(b int, s fp8.Scale) fp8.Scale {
-			if s.Stored == 0 {
-				return s
-			}
-			return fp8.FactorScale(s.Stored, 1/s.Stored, false)
+	return []rule{j.encoding("codes are made with block scales alone: the outer scale is left out", func(_ int, s fp8.Scale) fp8.Scale {
+		if s.Stored == 0 {
+			return s
 		}
+		return fp8.FactorScale(s.Stored, 1/s.Stored, false)
 	})}
 }
 
@@ -117,18 +117,13 @@ func (j *job) amaxOfOuter(own, got float32) (amax float32, ok bool) {
 
 // outerOther has an outer scale of another amax, from which block scales follow, or do not.
 func outerOther(j *job) (all []rule) {
-	other := make([]float32, len(j.outerAmax))
+	other := slices.Clone(j.outerAmax)
 	changed := false
 	for i, own := range j.outerAmax {
-		got := j.storedOuter(i)
-		other[i] = own
-		if same(got, j.want.Outer.Scales[i]) {
-			continue
-		}
-		changed = true
-		var found bool
-		if other[i], found = j.amaxOfOuter(own, got); !found {
-			return nil
+		if got := j.storedOuter(i); !same(got, j.want.Outer.Scales[i]) {
+			if other[i], changed = j.amaxOfOuter(own, got); !changed {
+				return nil
+			}
 		}
 	}
 	if !changed {
@@ -136,19 +131,13 @@ func outerOther(j *job) (all []rule) {
 	}
 	words := fmt.Sprintf("the outer scale is that of another amax, %v, where the tensor's is %v: a stale one, of an earlier step, or another tensor's",
 		Number(other[0]), Number(j.outerAmax[0]))
-	outer := j.storedOuter
-	r := j.outerRule(words+"; block scales and codes are those of the tensor's own", outer, nil)
-	r.fitted = true
-	if chooses(j.recipe.Profile) {
-		return []rule{r}
-	}
-	follow := func(b int) fp8.Scale {
-		return j.scaleUnder(j.recipe, other, b, j.amaxes.of[b], j.amaxes.nan[b])
-	}
-	all = []rule{
-		j.outerRule(words+"; block scales and codes follow from it", outer, follow), r,
-		j.outerRule(words+"; block scales are those of the tensor's own, and codes follow from what is stored", outer,
-			func(b int) fp8.Scale { return j.under(j.want.Scales[b], b, outer) }),
+	all = []rule{j.outerRule(words+"; block scales and codes are those of the tensor's own", j.storedOuter, nil)}
+	if !chooses(j.recipe.Profile) {
+		all = []rule{
+			j.outerRule(words+"; block scales and codes follow from it", j.storedOuter, j.underAmax(func(i int) float32 { return other[i] })), all[0],
+			j.outerRule(words+"; block scales are those of the tensor's own, and codes follow from what is stored", j.storedOuter,
+				func(b int) fp8.Scale { return j.under(j.want.Scales[b], b, j.storedOuter) }),
+		}
 	}
 	for n := range all {
 		all[n].fitted = true
@@ -158,7 +147,7 @@ func outerOther(j *job) (all []rule) {
 
 // staleAmax has any scale: codes have to follow from what is stored.
 func staleAmax(j *job) []rule {
-	smaller, larger, least, most := 0, 0, math.Inf(1), 0.0
+	count, least, most := [2]int{}, math.Inf(1), 0.0 // of smaller and larger ones
 	for b, s := range j.scales {
 		if j.scaleState[b] != wrong {
 			continue
@@ -168,13 +157,10 @@ func staleAmax(j *job) []rule {
 			return nil
 		}
 		if least, most = min(least, ratio), max(most, ratio); ratio < 1 {
-			smaller++
+			count[0]++
 		} else {
-			larger++
+			count[1]++
 		}
-	}
-	if smaller+larger == 0 {
-		return nil
 	}
 	words := "scales are those of another amax than the block's own, as of an earlier step (stale): "
 	if j.part.blocks() == 1 {
@@ -182,11 +168,13 @@ func staleAmax(j *job) []rule {
 			float64(j.amaxes.of[0])*least, j.amaxes.of[0])
 	}
 	var sizes []string
-	if smaller > 0 {
-		sizes = append(sizes, fmt.Sprintf("smaller in %d blocks, where values may saturate", smaller))
+	for n, text := range []string{"smaller in %d blocks, where values may saturate", "larger in %d blocks"} {
+		if count[n] > 0 {
+			sizes = append(sizes, fmt.Sprintf(text, count[n]))
+		}
 	}
-	if larger > 0 {
-		sizes = append(sizes, fmt.Sprintf("larger in %d blocks", larger))
+	if len(sizes) == 0 {
+		return nil
 	}
 	words += strings.Join(sizes, ", ") + fmt.Sprintf(", by a factor of %.4g to %.4g; codes are right for the scale that is stored", least, most)
 	var all []rule

@@ -429,3 +429,6 @@ func neighbours(y float32, f fp8.Format, p fp8.Policy) (low, high byte) {
 
 func throughBF16(x float32) float32 { return fp8.BFloat16FromFloat32(x).Float32() }
 func throughFP16(x float32) float32 { return float16.Fromfloat32(x).Float32() }
+func throughE4M3(x float32) float32 {
+	return fp8.E4M3.Float32(fp8.EncodeOne(x, fp8.E4M3, fp8.Policy{}))
+}

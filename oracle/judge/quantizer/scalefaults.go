@@ -195,9 +195,7 @@ func reciprocals(j *job) []rule {
 	return []rule{
 		j.storing(words, func(_ int, s fp8.Scale) float32 { return 1 / s.Stored }),
 		j.storing(words, func(_ int, s fp8.Scale) float32 { return s.Multiplier }),
-		j.storing(words, func(_ int, s fp8.Scale) float32 {
-			return fp8.E4M3.Float32(fp8.EncodeOne(1/s.Stored, fp8.E4M3, fp8.Policy{}))
-		}),
+		j.storing(words, func(_ int, s fp8.Scale) float32 { return throughE4M3(1 / s.Stored) }),
 	}
 }
 
@@ -219,44 +217,26 @@ func otherLayouts(j *job) (all []rule) {
 	if p.blocks() < 2 {
 		return nil
 	}
-	for _, name := range []string{"row-major", "column-major", "aligned", "packed", "packed-reversed", "128x4", "8x4"} {
-		var l fault.GridLayout
-		if l.UnmarshalText([]byte(name)) != nil || l == j.layout {
-			continue
-		}
-		words := fmt.Sprintf("scales lie in the order %s, where %s was claimed; they and the codes are right", name, j.layout)
-		if name == "column-major" {
+	place := func(l fault.GridLayout, b int) int {
+		return l.Index(b/p.gridCols, b%p.gridCols, p.gridRows, p.gridCols)
+	}
+	for _, l := range layouts() {
+		words := fmt.Sprintf("scales lie in the order %s, where %s was claimed; they and the codes are right", l, j.layout)
+		if l.String() == "column-major" {
 			words = "the grid of scales is transposed, " + words
 		}
-		if p.gridRows == 1 && name == "column-major" || l.Index(p.gridRows-1, p.gridCols-1, p.gridRows, p.gridCols) >= len(j.raw) {
+		if l == j.layout || p.gridRows == 1 && l.String() == "column-major" || LayoutSize(l, p.gridRows, p.gridCols) > len(j.raw) {
 			continue
 		}
-		// What the claim's reading finds at a place is the scale that lies there.
-		lies := make([]int, len(j.raw))
-		for i := range lies {
-			lies[i] = -1
-		}
-		fits := true
+		lies := map[int]int{} // the block whose scale is at a place
 		for b := range p.blocks() {
-			at := l.Index(b/p.gridCols, b%p.gridCols, p.gridRows, p.gridCols)
-			if fits = fits && at < len(lies); fits {
-				lies[at] = b
-			}
+			lies[place(l, b)] = b
 		}
-		if !fits {
-			continue
-		}
-		all = append(all, j.vary(words, func(r *rule) {
-			r.scale = func(b int) fp8.Scale {
-				by := encodesBy(j.claimedScale(b))
-				of := lies[j.layout.Index(b/p.gridCols, b%p.gridCols, p.gridRows, p.gridCols)]
-				if of < 0 {
-					by.Stored = j.scales[b] // a gap, which holds anything
-					return by
-				}
-				by.Stored = j.claimedScale(of).Stored
-				return by
+		all = append(all, j.storing(words, func(b int, _ fp8.Scale) float32 {
+			if of, ok := lies[place(j.layout, b)]; ok {
+				return j.claimedScale(of).Stored
 			}
+			return j.scales[b] // a gap, which holds anything
 		}))
 	}
 	return all
