@@ -99,7 +99,7 @@ func (x *job) measure(ctx context.Context, j *judged) error {
 		if err != nil {
 			return err
 		}
-		t := &judged{name: j.name, s: j.s, rule: rule, p: p, given: x.claim.OuterGiven || rule == Static}
+		t := &judged{name: j.name, s: j.s, rule: rule, p: p, given: x.claim.OuterGiven || rule == Static, rowKinds: map[Kind]bool{}, moved: map[[2]int]bool{}}
 		t.compareScales()
 		t.codes = t.compareCodes(x.workers)
 		if best == nil || t.wrong() < best.wrong() {

@@ -322,7 +322,7 @@ func (x *job) explain(ctx context.Context, j *judged, at stage, page int) (f *Fi
 		return f, true, nil
 	}
 	if at == reads {
-		if f = j.readFrom(e, page); f != nil {
+		if f = j.readFrom(page); f != nil {
 			return f, true, nil
 		}
 	}
