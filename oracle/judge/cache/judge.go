@@ -9,7 +9,6 @@ import (
 	"github.com/octavo-fp8/octavo/internal/parallel"
 	"github.com/octavo-fp8/octavo/internal/rounding"
 	"github.com/octavo-fp8/octavo/internal/sentinel"
-	"github.com/octavo-fp8/octavo/internal/verdict"
 	"github.com/octavo-fp8/octavo/oracle/judge/quantizer"
 )
 
@@ -297,15 +296,4 @@ func (s *Side) readRow(want []float32, t, h int, scaleBFloat16, factorFirst bool
 			want[i] = number.FP16.Round(x)
 		}
 	}
-}
-
-// outcome is what a verdict says of counts and findings.
-func outcome(wrong, open bool) string {
-	switch {
-	case wrong:
-		return verdict.Fail
-	case open:
-		return verdict.Undecided
-	}
-	return verdict.Pass
 }

@@ -170,6 +170,14 @@ func telling(codes []byte) bool {
 	return len(kinds) >= 4 && len(codes) >= 8
 }
 
+// page is how many tokens share scales, or 0.
+func (s *Side) page() int {
+	if s.Grid.Tokens >= s.Tokens {
+		return 0
+	}
+	return s.Grid.Tokens
+}
+
 // places are those of all rows.
 func (s *Side) places() (all []coord) {
 	for row := range s.Tokens * s.Heads {
@@ -194,7 +202,7 @@ func (j *judged) wrongRows() (all []coord) {
 }
 
 // findMoved finds the rows that hold what belongs to others, or nothing.
-func (j *judged) findMoved(page int) (found []Finding) {
+func (j *judged) findMoved() (found []Finding) {
 	wrong := j.wrongRows()
 	if len(wrong) == 0 {
 		return nil
@@ -239,14 +247,14 @@ func (j *judged) findMoved(page int) (found []Finding) {
 		found = append(found, j.rowsFinding("not-written", "hold zeros: not written", empty))
 	}
 	if len(units) > 0 {
-		kind, text, units := j.whose(page, "the bytes of %s", units, sources)
+		kind, text, units := j.whose("the bytes of %s", units, sources)
 		found = append(found, j.rowsFinding(kind, "hold "+text, units))
 	}
 	return found
 }
 
 // whose says of rows whose they are, and of which: of the other side where one is not of this.
-func (j *judged) whose(page int, others string, units []coord, sources [][]coord) (kind Kind, text string, of []coord) {
+func (j *judged) whose(others string, units []coord, sources [][]coord) (kind Kind, text string, of []coord) {
 	own := true
 	for _, from := range sources {
 		own = own && slices.ContainsFunc(from, func(c coord) bool { return c.side == 0 })
@@ -263,7 +271,7 @@ func (j *judged) whose(page int, others string, units []coord, sources [][]coord
 			of, from = append(of, u), append(from, f)
 		}
 	}
-	if r, keys, _ := relate(coord{j.s.Tokens, j.s.Heads, 1, 0}, page, of, from, 64); r != nil {
+	if r, keys, _ := relate(coord{j.s.Tokens, j.s.Heads, 1, 0}, j.s.page(), of, from, 64); r != nil {
 		if text = r.say(what, keys); own {
 			kind = r.kind
 		}
@@ -320,11 +328,11 @@ func rangesOf(all []int) string {
 
 // findStale finds rows whose codes have nothing to do with the input, neither under the
 // scales that are stored nor under those that the input asks for.
-func (j *judged) findStale() (found []Finding) {
+func (j *judged) findStale(unexplained bool) (found []Finding) {
 	s := j.s
 	var units []coord
 	for _, u := range j.wrongRows() {
-		if s.Cols < 16 || j.isMoved(u.token, u.head) {
+		if !unexplained || s.Cols < 16 || j.isMoved(u.token, u.head) {
 			continue
 		}
 		if j.unlike(u, func(g int) float32 { return s.Scales[g] }) && j.unlike(u, func(g int) float32 { return j.p.Scales[g] }) {
@@ -352,8 +360,11 @@ func (j *judged) unlike(u coord, scale func(g int) float32) bool {
 }
 
 // readFrom finds the rows that are read in place of others.
-func (j *judged) readFrom(page int) *Finding {
+func (j *judged) readFrom(at stage) *Finding {
 	s, o := j.s, j.other
+	if at != reads {
+		return nil
+	}
 	rows := min(s.read(), s.written()) * s.Heads
 	index := map[string][]coord{}
 	key := func(values []float32) string {
@@ -389,12 +400,12 @@ func (j *judged) readFrom(page int) *Finding {
 			units, sources = append(units, coord{row / s.Heads, row % s.Heads, 0, 0}), append(sources, from)
 		}
 	}
-	kind, text, units := j.whose(page, "what %s holds", units, sources)
+	kind, text, units := j.whose("what %s holds", units, sources)
 	return &Finding{Side: j.name, Stage: "read", Kind: kind, Text: fmt.Sprintf("%s of %s are read as %s", rowsOf(s, units), j.name, text), Seen: kind.Seen(), Sure: true}
 }
 
 // elsewhere finds whose scales those that are wrong are.
-func (x *explainer) elsewhere(page int) *Finding {
+func (x *explainer) elsewhere() *Finding {
 	s := x.j.s
 	n := s.grid()
 	if n.token*n.head*n.tile < 2 || x.at == outers {
@@ -434,7 +445,7 @@ func (x *explainer) elsewhere(page int) *Finding {
 	for _, u := range x.wrong[:1] {
 		bits = x.evidence(u)
 	}
-	r, keys, evidence := relate(n, max(page/s.Grid.Tokens, 0), units, sources, bits)
+	r, keys, evidence := relate(n, s.page()/s.Grid.Tokens, units, sources, bits)
 	if r == nil || evidence < 20 && !x.j.rowKinds[r.kind] {
 		return nil
 	}
