@@ -124,48 +124,47 @@ func (j *job) find(v *Verdict, all []segment, weak bool) (*Finding, []segment, e
 		return cmp.Or(cmp.Compare(a.missed, b.missed), compareBool(a.rule.fitted, b.rule.fitted), cmp.Compare(min(a.contradicted, 1), min(b.contradicted, 1)),
 			cmp.Compare(len(a.rule.changes), len(b.rule.changes)), cmp.Compare(a.contradicted, b.contradicted))
 	}
-	bases := []rule{}
+	var found []candidate // the best first
+	look := func(rules []rule) error {
+		more, err := try(rules, false)
+		found = append(found, more...)
+		slices.SortStableFunc(found, better)
+		return err
+	}
+	bases := []rule{j.claimed()}
 	anyScale := outerWrong || slices.ContainsFunc(few, func(s segment) bool { return j.scaleState[s.block] == wrong })
-	var found []candidate
-	if !anyScale {
-		bases = append(bases, j.claimed())
-	} else {
+	if anyScale {
 		kept, err := try(scaleRules, true)
 		if err != nil {
 			return nil, nil, err
 		}
 		slices.SortStableFunc(kept, better)
+		bases = nil
 		for _, c := range kept[:min(len(kept), mostKept)] {
 			bases = append(bases, c.rule)
 		}
-		if found, err = try(bases, false); err != nil {
+		if err := look(bases); err != nil {
 			return nil, nil, err
 		}
 	}
-	slices.SortStableFunc(found, better)
-	if (len(found) == 0 || found[0].missed > 0) && !(weak && anyScale) {
+	unexplained := func() bool { return len(found) == 0 || found[0].missed > 0 }
+	if unexplained() && !(weak && anyScale) {
 		// The change of scales alone is not enough, or there is none.
 		var both []rule
 		for _, base := range bases {
 			for _, c := range codeRules {
-				if base.codes != nil || base.loose && c.with != nil {
-					continue // codes have to be those of what is stored
+				if base.codes == nil && !(base.loose && c.with != nil) { // codes have to be those of what is stored
+					both = append(both, base.and(c))
 				}
-				both = append(both, base.and(c))
 			}
 		}
-		more, err := try(both, false)
-		if err != nil {
+		if err := look(both); err != nil {
 			return nil, nil, err
 		}
-		found = append(found, more...)
-		slices.SortStableFunc(found, better)
-		if !weak && !anyScale && (len(found) == 0 || found[0].missed > 0) {
-			if more, err = try(pairs(codeRules), false); err != nil {
+		if !weak && !anyScale && unexplained() {
+			if err := look(pairs(codeRules)); err != nil {
 				return nil, nil, err
 			}
-			found = append(found, more...)
-			slices.SortStableFunc(found, better)
 		}
 	}
 	if len(found) == 0 && len(bases) > 0 && anyScale && !weak {
@@ -206,13 +205,8 @@ func (j *job) find(v *Verdict, all []segment, weak bool) (*Finding, []segment, e
 }
 
 func compareBool(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case b:
-		return -1
-	}
-	return 1
+	of := map[bool]int{true: 1}
+	return of[a] - of[b]
 }
 
 // says reports whether a finding has these changes already.
@@ -373,25 +367,29 @@ func (f *fit) convinces(faults int, scalesOnly bool) bool {
 	return t.Convinces(0, faults)
 }
 
+// box is the rows and columns in which a rule explains what is wrong, and the blocks.
+func (f *fit) box(on []segment) (i0, i1, j0, j1 int, blocks map[int]bool) {
+	i0, j0, blocks = math.MaxInt, math.MaxInt, map[int]bool{}
+	for n, u := range f.units {
+		if s := on[n]; u.wrong && u.fits {
+			i0, i1, j0, j1 = min(i0, s.row), max(i1, s.row), min(j0, s.from), max(j1, s.to-1)
+			blocks[s.block] = true
+		}
+	}
+	return i0, i1, j0, j1, blocks
+}
+
 // together reports whether what a rule explains lies together, if there is more that is wrong: it
 // explains most of what is wrong there.
 func (f *fit) together(on []segment) bool {
-	if f.missed == 0 {
-		return true
-	}
-	i0, i1, j0, j1 := math.MaxInt, 0, math.MaxInt, 0
-	for n, u := range f.units {
-		if s := on[n]; u.wrong && u.fits {
-			i0, i1, j0, j1 = min(i0, s.row), max(i1, s.row), min(j0, s.from), max(j1, s.from)
-		}
-	}
+	i0, i1, j0, j1, _ := f.box(on)
 	missed := 0
 	for n, u := range f.units {
 		if s := on[n]; u.wrong && !u.fits && s.row >= i0 && s.row <= i1 && s.from >= j0 && s.from <= j1 {
 			missed++
 		}
 	}
-	return missed*9 <= f.explained
+	return f.missed == 0 || missed*9 <= f.explained
 }
 
 // where says in which segments a rule holds, unless that is wherever it makes a difference.
@@ -399,25 +397,16 @@ func (j *job) where(all []segment, f *fit) string {
 	if f.contradicted == 0 && f.missed == 0 {
 		return ""
 	}
-	i0, i1, j0, j1 := math.MaxInt, 0, math.MaxInt, 0
-	blocks := map[int]bool{}
-	for n, u := range f.units {
-		if u.wrong && u.fits {
-			s := all[n]
-			i0, i1, j0, j1 = min(i0, s.row), max(i1, s.row), min(j0, s.from), max(j1, s.to-1)
-			blocks[s.block] = true
-		}
-	}
-	text := fmt.Sprintf("in %d of %d blocks, rows %d to %d and columns %d to %d", len(blocks), j.part.blocks(), i0, i1, j0, j1)
-	if len(blocks) == 1 {
+	i0, i1, j0, j1, blocks := f.box(all)
+	switch {
+	case j.part.blocks() == 1:
+		return fmt.Sprintf("in rows %d to %d and columns %d to %d", i0, i1, j0, j1)
+	case len(blocks) == 1:
 		for b := range blocks {
-			text = "in " + j.part.place(b)
-		}
-		if j.part.blocks() == 1 {
-			text = fmt.Sprintf("in rows %d to %d and columns %d to %d", i0, i1, j0, j1)
+			return "in " + j.part.place(b)
 		}
 	}
-	return text
+	return fmt.Sprintf("in %d of %d blocks, rows %d to %d and columns %d to %d", len(blocks), j.part.blocks(), i0, i1, j0, j1)
 }
 
 // Interval is which scales the codes of a block admit, where nothing else explains them: 0 and

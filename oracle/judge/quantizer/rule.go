@@ -297,23 +297,18 @@ func (j *job) encode(dst []byte, r *rule, s segment, scratch []float32) {
 		return
 	}
 	if r.swap {
-		from, to := s.from&^1, min((s.to+1)&^1, j.cols)
-		inner := *r
+		inner, codes := *r, make([]byte, s.to-s.from+2)
 		inner.swap = false
-		var buffer [256]byte
-		codes := append(buffer[:0], make([]byte, to-from)...)
+		from, to := s.from&^1, min((s.to+1)&^1, j.cols)
 		for lo := from; lo < to; {
-			b := j.part.block(s.row, lo)
 			hi := min(to, (lo/j.part.width+1)*j.part.width)
-			j.encode(codes[lo-from:hi-from], &inner, segment{s.row, lo, hi, b}, scratch)
+			j.encode(codes[lo-from:hi-from], &inner, segment{s.row, lo, hi, j.part.block(s.row, lo)}, scratch)
 			lo = hi
 		}
 		for k := s.from; k < s.to; k++ {
-			at := k ^ 1
-			if at >= j.cols {
-				at = k
+			if dst[k-s.from] = codes[k-from]; k^1 < j.cols {
+				dst[k-s.from] = codes[k^1-from]
 			}
-			dst[k-s.from] = codes[at-from]
 		}
 		return
 	}

@@ -228,13 +228,13 @@ func otherLayouts(j *job) (all []rule) {
 		if l == j.layout || p.gridRows == 1 && l.String() == "column-major" || LayoutSize(l, p.gridRows, p.gridCols) > len(j.raw) {
 			continue
 		}
-		lies := map[int]int{} // the block whose scale is at a place
+		lies := make([]int, len(j.raw)) // 1 and the block whose scale is at a place
 		for b := range p.blocks() {
-			lies[place(l, b)] = b
+			lies[place(l, b)] = 1 + b
 		}
 		all = append(all, j.storing(words, func(b int, _ fp8.Scale) float32 {
-			if of, ok := lies[place(j.layout, b)]; ok {
-				return j.claimedScale(of).Stored
+			if of := lies[place(j.layout, b)]; of > 0 {
+				return j.claimedScale(of - 1).Stored
 			}
 			return j.scales[b] // a gap, which holds anything
 		}))
