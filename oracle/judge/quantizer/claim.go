@@ -98,6 +98,15 @@ func (p *partition) line(i int) int {
 }
 func (p *partition) block(i, j int) int { return p.line(i)*p.gridCols + j/p.width }
 
+// cut does something with the parts of a row that are of a block each.
+func (p *partition) cut(row, from, to int, do func(lo, hi, b int)) {
+	for from < to {
+		hi := min(to, (from/p.width+1)*p.width)
+		do(from, hi, p.block(row, from))
+		from = hi
+	}
+}
+
 // first is the first element of a block.
 func (p *partition) first(b int) (i, k int) {
 	line, n := b/p.gridCols, ceilDiv(p.lanes, p.share)

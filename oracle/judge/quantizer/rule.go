@@ -252,13 +252,7 @@ func (j *job) under(stored float32, b int, outer func(i int) float32) fp8.Scale 
 	case p == scaling.NVFP4ModelOpt:
 		return fp8.FactorScale(stored, stored*g, true)
 	case p.Outer(): // fouroversix
-		largest := float32(6 * 256)
-		switch p {
-		case scaling.NVFP4FourOverSixStatic6:
-			largest = 6 * 448
-		case scaling.NVFP4FourOverSixStatic4:
-			largest = 4 * 448
-		}
+		largest := j.outerLargest()
 		if outer != nil {
 			amax = float32(g * largest)
 		}
@@ -270,14 +264,6 @@ func (j *job) under(stored float32, b int, outer func(i int) float32) fp8.Scale 
 		return fp8.Scale{Stored: stored, Divisor: stored}
 	}
 	return fp8.Scale{Stored: stored, Multiplier: 1 / stored}
-}
-
-// scaleBy is what rule r stores of a block and encodes by.
-func (j *job) scaleBy(r *rule, b int) fp8.Scale {
-	if r.scale != nil {
-		return r.scale(b)
-	}
-	return j.claimedScale(b)
 }
 
 // segment is a row of a block.
@@ -299,12 +285,10 @@ func (j *job) encode(dst []byte, r *rule, s segment, scratch []float32) {
 	if r.swap {
 		inner, codes := *r, make([]byte, s.to-s.from+2)
 		inner.swap = false
-		from, to := s.from&^1, min((s.to+1)&^1, j.cols)
-		for lo := from; lo < to; {
-			hi := min(to, (lo/j.part.width+1)*j.part.width)
-			j.encode(codes[lo-from:hi-from], &inner, segment{s.row, lo, hi, j.part.block(s.row, lo)}, scratch)
-			lo = hi
-		}
+		from := s.from &^ 1
+		j.part.cut(s.row, from, min((s.to+1)&^1, j.cols), func(lo, hi, b int) {
+			j.encode(codes[lo-from:hi-from], &inner, segment{s.row, lo, hi, b}, scratch)
+		})
 		for k := s.from; k < s.to; k++ {
 			if dst[k-s.from] = codes[k-from]; k^1 < j.cols {
 				dst[k-s.from] = codes[k^1-from]
@@ -312,19 +296,22 @@ func (j *job) encode(dst []byte, r *rule, s segment, scratch []float32) {
 		}
 		return
 	}
-	if p := r.blocks; p != nil {
+	if r.blocks != nil {
 		inner := *r
 		inner.blocks = nil
-		for k := s.from; k < s.to; {
-			b, end := p.block(s.row, k), min(s.to, (k/p.width+1)*p.width)
+		r.blocks.cut(s.row, s.from, s.to, func(lo, hi, b int) {
 			by := r.with(b, fp8.Scale{})
 			inner.with = func(int, fp8.Scale) fp8.Scale { return by }
-			j.encode(dst[k-s.from:end-s.from], &inner, segment{s.row, k, end, s.block}, scratch)
-			k = end
-		}
+			j.encode(dst[lo-s.from:hi-s.from], &inner, segment{s.row, lo, hi, s.block}, scratch)
+		})
 		return
 	}
-	by := j.scaleBy(r, s.block)
+	by := fp8.Scale{}
+	if r.scale != nil {
+		by = r.scale(s.block)
+	} else {
+		by = j.claimedScale(s.block)
+	}
 	if r.with != nil {
 		by = r.with(s.block, by)
 	}
