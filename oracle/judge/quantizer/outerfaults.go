@@ -46,10 +46,10 @@ func outerReciprocal(j *job) []rule {
 // outerLargest is the product of the largest code and block scale that a profile makes.
 func (j *job) outerLargest() float32 {
 	switch p := j.recipe.Profile; {
-	case strings.HasSuffix(strings.TrimSuffix(string(p), "-fast"), "256") || isFourOverSix(p) && chooses(p):
-		return 6 * 256
 	case p == scaling.NVFP4FourOverSixStatic4:
 		return 4 * 448
+	case strings.HasSuffix(strings.TrimSuffix(string(p), "-fast"), "256") || isFourOverSix(p) && p != scaling.NVFP4FourOverSixStatic6:
+		return 6 * 256
 	}
 	return 6 * 448
 }
