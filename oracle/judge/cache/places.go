@@ -146,16 +146,20 @@ func (s *Side) key(t, h int, scales []float32, codes []byte) string {
 	return string(b)
 }
 
-// encode writes the codes of the values of a row under the scales of row u, in pieces while on says so.
+// encode writes the codes of the values of a row under the scales of row u, in pieces while on, which may be nil, says so.
 func (j *judged) encode(dst []byte, u coord, values, scales []float32, on func(from, to int) bool) bool {
 	s := j.s
 	for c := range s.grid().tile {
 		lo, hi := s.tile(c)
-		for g := s.group(u.token, u.head, c); lo < hi; lo += 16 {
-			to := min(lo+16, hi)
-			if j.p.Encode(dst[lo:to], values[lo:to], g, scales[g], s.outerOf()); !on(lo, to) {
+		for g := s.group(u.token, u.head, c); lo < hi; {
+			to := hi
+			if on != nil {
+				to = min(lo+16, hi)
+			}
+			if j.p.Encode(dst[lo:to], values[lo:to], g, scales[g], s.outerOf()); on != nil && !on(lo, to) {
 				return false
 			}
+			lo = to
 		}
 	}
 	return true
@@ -212,7 +216,7 @@ func (j *judged) findMoved() (found []Finding) {
 	put := func(from *judged, side int) {
 		dst := make([]byte, s.Cols)
 		for _, u := range s.places() {
-			from.encode(dst, u, from.s.row(u.token, u.head), from.p.Scales, func(int, int) bool { return true })
+			from.encode(dst, u, from.s.row(u.token, u.head), from.p.Scales, nil)
 			key := from.s.key(u.token, u.head, from.p.Scales, dst)
 			index[key] = append(index[key], coord{u.token, u.head, 0, side})
 		}
