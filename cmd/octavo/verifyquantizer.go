@@ -43,9 +43,7 @@ func (q *quantizerFlags) add(cmd *cobra.Command) {
 func (q *quantizerFlags) files() []string {
 	files := []string{q.File}
 	for _, name := range []string{q.X, q.Codes, q.Scales, q.Outer} {
-		if path, _, ok := verify.FileOf(name); ok {
-			files = append(files, path)
-		} else if path, ok := operands.Path(name); ok {
+		if path, ok := operands.Path(name); ok {
 			files = append(files, path)
 		}
 	}
@@ -117,7 +115,7 @@ func (v *verifyQuantizerFlags) run(cmd *cobra.Command, args []string) error {
 			return nil, nil, err
 		}
 		what := v.File
-		if path, _, ok := verify.FileOf(v.Codes); ok {
+		if path, _, ok := operands.InFile(v.Codes); ok {
 			what = path
 		}
 		return r, failure(r.Pass, r.Outcome, what, strings.TrimPrefix(r.Title(), "wrong: ")), nil

@@ -61,7 +61,7 @@ var beside = map[string][]string{
 	"oracle/judge":           {"oracle", "oracle/fault", "oracle/power", "attention and below"},
 	"oracle/judge/attention": {"oracle", "oracle/explain", "oracle/flash", "progress", "attention and below"},
 	"oracle/judge/quantizer": {"oracle/explain", "oracle/fault", "scaling and below"},
-	"oracle/judge/cache":     {"oracle/explain", "scaling and below"},
+	"oracle/judge/cache":     {"oracle/explain", "oracle/judge/quantizer", "scaling and below"},
 	"oracle/judge/agree":     {"oracle", "oracle/explain", "attention and below"},
 	"oracle/power":           {"oracle", "attention and below"},
 	"oracle/audit":           {"oracle", "oracle/fault", "oracle/judge", "oracle/power", "attention and below"},

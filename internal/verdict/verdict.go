@@ -3,6 +3,7 @@
 package verdict
 
 import (
+	"bufio"
 	"fmt"
 	"io"
 	"strings"
@@ -45,6 +46,19 @@ func WriteHanging(w io.Writer, lines []Line) {
 	for _, line := range lines {
 		fmt.Fprintln(w, Hanging(line.Name+": ", line.Value, 2))
 	}
+}
+
+// WriteReport writes a title, what explains it, and parts of lines, for people.
+func WriteReport(w io.Writer, title string, causes []string, parts ...[]Line) error {
+	b := bufio.NewWriter(w)
+	for _, text := range append([]string{title}, causes...) {
+		fmt.Fprintln(b, Hanging("", text, 2))
+	}
+	for _, lines := range parts {
+		fmt.Fprintln(b)
+		WriteHanging(b, lines)
+	}
+	return b.Flush()
 }
 
 // WriteTable writes a table, whose values are broken at words.

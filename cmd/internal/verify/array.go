@@ -125,17 +125,8 @@ func (o *Array) read(s *operands.Source, tokensFirst bool, flag string, n int) (
 		a.bfloat16, err = safetensors.Elements[fp8.BFloat16](values.File, values.Name)
 		return a, err
 	}
-	t, err := (&operands.Operand{Format: o.Format, Packed: o.Packed}).ReadCodes(values)
-	if err == nil {
-		t.Scales = []float32{1}
-		err = t.CheckCodes()
-	}
-	switch {
-	case errors.Is(err, operands.ErrFloats):
-		return nil, fmt.Errorf("%w: want FP8 or BF16", err)
-	case errors.Is(err, operands.ErrFormat) && o.Format == nil:
-		return nil, fmt.Errorf("%w: add --%s-format e4m3 or another", err, flag)
-	case err != nil:
+	t, err := readCodes(&operands.Operand{Format: o.Format, Packed: o.Packed}, values, flag+"-", "FP8 or BF16")
+	if err != nil {
 		return nil, err
 	}
 	if t.Shape[len(t.Shape)-1] != values.Shape[len(values.Shape)-1] {
@@ -147,26 +138,43 @@ func (o *Array) read(s *operands.Source, tokensFirst bool, flag string, n int) (
 	if err := o.readScales(a, s, n); err != nil {
 		return nil, err
 	}
-	return a, a.readOuter(s, values)
+	a.outer, err = readOuter(s, values.Name)
+	return a, err
+}
+
+// readCodes reads codes, one a byte, of which the names of flags begin with a prefix.
+func readCodes(o *operands.Operand, t operands.Tensor, prefix, want string) (*tensor.Tensor, error) {
+	codes, err := o.ReadCodes(t)
+	if err == nil {
+		whole := *codes
+		whole.Scales = []float32{1}
+		err = whole.CheckCodes()
+	}
+	switch {
+	case errors.Is(err, operands.ErrFloats):
+		return nil, fmt.Errorf("%w: want %s", err, want)
+	case errors.Is(err, operands.ErrFormat) && o.Format == nil:
+		return nil, fmt.Errorf("%w: add --%sformat e4m3 or another", err, prefix)
+	}
+	return codes, err
 }
 
 // readOuter reads the outer scale of codes, if there is one, whose name follows from theirs.
-func (a *array) readOuter(s *operands.Source, codes operands.Tensor) error {
-	for suffix, divides := range map[string]bool{operands.OuterSuffix: false, operands.OuterDivisorSuffix: true} {
-		t, err := s.Find(codes.Name + suffix)
+func readOuter(s *operands.Source, codes string) (o tensor.Outer, err error) {
+	for _, suffix := range []string{operands.OuterSuffix, "_outer", operands.OuterDivisorSuffix} {
+		t, err := s.Find(codes + suffix)
 		if err != nil {
 			continue
 		}
-		if t.Len() != 1 || t.DType != safetensors.F32 || !a.outer.None() {
-			return fmt.Errorf("tensor %q is %s of shape %v: want one outer scale of %s, F32", t.Name, t.DType, t.Shape, strings.ToUpper(a.flag))
+		if t.Len() != 1 || t.DType != safetensors.F32 || !o.None() {
+			return o, fmt.Errorf("tensor %q is %s of shape %v: want one outer scale of tensor %q, F32", t.Name, t.DType, t.Shape, codes)
 		}
-		scales, err := t.File.Float32s(t.Name)
-		if err != nil {
-			return err
+		if o.Scales, err = t.File.Float32s(t.Name); err != nil {
+			return o, err
 		}
-		a.outer = tensor.Outer{Scales: scales, Divide: divides}
+		o.Divide = suffix == operands.OuterDivisorSuffix
 	}
-	return nil
+	return o, nil
 }
 
 // readScales reads scales.

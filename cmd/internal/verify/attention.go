@@ -188,15 +188,15 @@ func (i *Attention) readSinks(s *operands.Source, heads int) ([]float32, error) 
 	if n := t.Len(); n != int64(heads) {
 		return nil, fmt.Errorf("tensor %q of shape %v holds %d sinks: want one for each of %d query heads", t.Name, t.Shape, n, heads)
 	}
-	switch t.DType {
-	case safetensors.F32:
-		return t.File.Float32s(t.Name)
-	case safetensors.BF16:
-		return converted(t, fp8.BFloat16.Float32)
-	case safetensors.F16:
-		return converted(t, float16.Float16.Float32)
+	if !isFloat(t.DType) {
+		return nil, noFloats(t)
 	}
-	return nil, noFloats(t)
+	return t.File.Float32s(t.Name)
+}
+
+// isFloat reports whether a type is one of results.
+func isFloat(d safetensors.DType) bool {
+	return d == safetensors.F32 || d == safetensors.BF16 || d == safetensors.F16
 }
 
 // noFloats refuses a type of results.
@@ -231,11 +231,10 @@ func (i *Attention) findResults(b *batch, s *operands.Source) (err error) {
 		return fmt.Errorf("tensor %q has shape %v: the output of Q, K and V is %s, %v", b.out.Name, b.out.Shape, want.names(), want.dims())
 	}
 	b.outShape = got
-	switch b.out.DType {
-	case safetensors.F32, safetensors.BF16, safetensors.F16:
-		return i.findLSE(b, s)
+	if !isFloat(b.out.DType) {
+		return noFloats(b.out)
 	}
-	return noFloats(b.out)
+	return i.findLSE(b, s)
 }
 
 // findLSE finds log-sum-exps with heads before queries, as FlashAttention has them in whatever

@@ -113,18 +113,13 @@ func (c *Cache) readWritten(got *operands.Source, name string, s *judged.Side, s
 	if err != nil {
 		return err
 	}
-	outer, divides, err := c.findOuter(got, name)
+	outer, err := readOuter(got, name)
 	if err != nil {
 		return err
 	}
-	guess(o, t, scales, s, outer != nil)
-	codes, err := o.ReadCodes(t)
-	switch {
-	case errors.Is(err, operands.ErrFloats):
-		return fmt.Errorf("%w: want codes of 8 bits or fewer", err)
-	case errors.Is(err, operands.ErrFormat) && c.Format == nil:
-		return fmt.Errorf("%w: add --format e4m3 or another", err)
-	case err != nil:
+	guess(o, t, scales, s, !outer.None())
+	codes, err := readCodes(o, t, "", "codes of 8 bits or fewer")
+	if err != nil {
 		return err
 	}
 	dims, page := flat(codes.Shape)
@@ -145,32 +140,15 @@ func (c *Cache) readWritten(got *operands.Source, name string, s *judged.Side, s
 	if s.Grid.Tokens == dims[0] && dims[0] > 1 {
 		s.Grid.Tokens = max(dims[0], s.Tokens) // one for all, also of tokens that are not there
 	}
-	s.Outer, s.Divides = outer, divides
+	if !outer.None() {
+		s.Outer, s.Divides = &outer.Scales[0], outer.Divide || c.Divides
+	}
 	if t, err := got.Find(name + wideSuffix); err == nil {
 		if s.Wide, err = t.File.Float32s(t.Name); err != nil {
 			return err
 		}
 	}
 	return inOrder(s, slots, dims[0])
-}
-
-// findOuter reads an outer scale, if there is one.
-func (c *Cache) findOuter(got *operands.Source, name string) (scale *float32, divides bool, err error) {
-	for _, suffix := range []string{operands.OuterSuffix, "_outer", operands.OuterDivisorSuffix} {
-		t, err := got.Find(name + suffix)
-		if err != nil {
-			continue
-		}
-		if t.Len() != 1 || t.DType != safetensors.F32 {
-			return nil, false, fmt.Errorf("tensor %q is %s of shape %v: want one outer scale, F32", t.Name, t.DType, t.Shape)
-		}
-		values, err := t.File.Float32s(t.Name)
-		if err != nil {
-			return nil, false, err
-		}
-		return &values[0], c.Divides || suffix == operands.OuterDivisorSuffix, nil
-	}
-	return nil, false, nil
 }
 
 // guess completes what flags leave out of codes and scales that are bytes, where metadata say
@@ -198,7 +176,7 @@ func gridOfCache(t operands.Tensor, codes []int, page int) (g judged.Grid, err e
 	}
 	pages := 0
 	if page > 0 {
-		pages = (tokens + page - 1) / page
+		pages = ceilDiv(tokens, page)
 	}
 	bad := func(why string) (judged.Grid, error) {
 		return g, fmt.Errorf("tensor %q of shape %v does not say which of [%d tokens, %d heads, %d columns] share a scale: %s",
@@ -214,12 +192,9 @@ func gridOfCache(t operands.Tensor, codes []int, page int) (g judged.Grid, err e
 	switch {
 	case len(dims) == 1:
 		fits := 0
-		for _, d := range []struct {
-			n    int
-			dims []int
-		}{{tokens, []int{tokens, 1, 1}}, {heads, []int{1, heads, 1}}, {pages, []int{pages, 1, 1}}} {
-			if d.n == n {
-				fits, dims = fits+1, d.dims
+		for i, of := range []int{tokens, heads, pages} {
+			if of == n {
+				fits, dims = fits+1, [][]int{{tokens, 1, 1}, {1, heads, 1}, {pages, 1, 1}}[i]
 			}
 		}
 		if fits != 1 {
@@ -232,38 +207,31 @@ func gridOfCache(t operands.Tensor, codes []int, page int) (g judged.Grid, err e
 	case len(dims) != 3:
 		return bad("want 1 to 3 dimensions")
 	}
-	switch dims[0] {
-	case tokens:
-		g.Tokens = 1
-	case 1:
-		g.Tokens = tokens
-	case pages:
-		g.Tokens = page
-	default:
-		return bad("the first dimension is of tokens, of pages (--page says how many tokens one has), or 1")
+	var share [3]int
+	for i, n := range dims {
+		switch whole := []int{tokens, heads, cols}[i]; {
+		case n == whole:
+			share[i] = 1
+		case n == 1:
+			share[i] = whole
+		case i == 0 && n == pages:
+			share[i] = page
+		case i == 2 && n > 0:
+			for share[i] = 1; n*share[i] < cols; share[i] *= 2 {
+			}
+			if ceilDiv(cols, share[i]) != n {
+				share[i] = ceilDiv(cols, n)
+			}
+		}
+		if share[i] == 0 || i == 2 && ceilDiv(cols, share[i]) != n {
+			return bad([]string{"the first dimension is of tokens, of pages (--page says how many tokens one has), or 1",
+				"the second dimension is of heads, or 1", "the last dimension is of blocks of columns, or 1"}[i])
+		}
 	}
-	switch dims[1] {
-	case heads:
-		g.Heads = 1
-	case 1:
-		g.Heads = heads
-	default:
-		return bad("the second dimension is of heads, or 1")
-	}
-	blocks := dims[2]
-	for g.Cols = 1; blocks*g.Cols < cols; g.Cols *= 2 {
-	}
-	if blocks == 0 || (cols+g.Cols-1)/g.Cols != blocks {
-		g.Cols = (cols + max(blocks, 1) - 1) / max(blocks, 1)
-	}
-	if blocks == 1 {
-		g.Cols = cols
-	}
-	if blocks == 0 || (cols+g.Cols-1)/g.Cols != blocks {
-		return bad("the last dimension is of blocks of columns, or 1")
-	}
-	return g, nil
+	return judged.Grid{Tokens: share[0], Heads: share[1], Cols: share[2]}, nil
 }
+
+func ceilDiv(a, b int) int { return (a + b - 1) / b }
 
 // readRecords reads records of tokens.
 func (c *Cache) readRecords(got *operands.Source, s *judged.Side, slots []int, claim *judged.Claim) error {

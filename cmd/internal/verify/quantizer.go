@@ -1,11 +1,11 @@
 package verify
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math"
-	"strings"
 
 	"github.com/x448/float16"
 
@@ -38,18 +38,24 @@ type Quantizer struct {
 }
 
 // Run reads everything and judges it. When ctx ends it returns an error.
-func (q *Quantizer) Run(ctx context.Context, r scaling.Recipe, o judged.Options) (*judged.Verdict, error) {
-	s, err := q.open()
-	if err != nil {
-		return nil, err
-	}
-	defer s.close()
-	return q.judge(ctx, s, r, o)
+func (q *Quantizer) Run(ctx context.Context, r scaling.Recipe, o judged.Options) (v *judged.Verdict, err error) {
+	err = q.open(func(s *operands.Source) error {
+		v, err = q.Judge(ctx, s, r, o)
+		return err
+	})
+	return v, err
 }
 
-// Judge reads everything from a source, and judges it.
-func (q *Quantizer) Judge(ctx context.Context, in *operands.Source, r scaling.Recipe, o judged.Options) (*judged.Verdict, error) {
-	return q.judge(ctx, &quantizerFiles{main: in}, r, o)
+// open opens the files.
+func (q *Quantizer) open(use func(s *operands.Source) error) error {
+	s, err := openSource(q.File, q.BFloat16)
+	if err != nil {
+		return err
+	}
+	if s.File != nil {
+		defer s.File.Close()
+	}
+	return use(s)
 }
 
 // DefaultBlock claims the block that the profile's library gives to activations or, if only that
@@ -60,79 +66,76 @@ func (q *Quantizer) DefaultBlock(r *scaling.Recipe) {
 	q.Other = &weight
 }
 
-func (q *Quantizer) judge(ctx context.Context, s *quantizerFiles, r scaling.Recipe, o judged.Options) (*judged.Verdict, error) {
-	x, codes, err := s.arrays(q)
-	if err != nil {
-		return nil, err
-	}
-	r.Format = codes.Format
-	if !r.Profile.For(r.Format) {
-		return nil, fmt.Errorf("tensor %q is %v: profile %s is not for that format", codes.Name, r.Format, r.Profile)
-	}
-	codes.Block = r.Block
-	raw, layout, err := s.scales(q, codes, r.Profile.ScaleFormat())
-	if errors.Is(err, errGrid) && q.Other != nil {
-		other := *codes
-		other.Block = *q.Other
-		if also, l, otherErr := s.scales(q, &other, r.Profile.ScaleFormat()); otherErr == nil {
-			r.Block, codes, raw, layout, err = other.Block, &other, also, l, nil
+// Judge reads everything from a source, and judges it.
+func (q *Quantizer) Judge(ctx context.Context, in *operands.Source, r scaling.Recipe, o judged.Options) (v *judged.Verdict, err error) {
+	err = q.read(in, func(s *operands.Source, x operands.Tensor, codes *tensor.Tensor) error {
+		r.Format = codes.Format
+		if !r.Profile.For(r.Format) {
+			return fmt.Errorf("tensor %q is %v: profile %s is not for that format", codes.Name, r.Format, r.Profile)
 		}
-	}
-	if err != nil {
-		return nil, err
-	}
-	if codes.Outer, err = s.outer(q, r.Profile, codes); err != nil {
-		return nil, err
-	}
-	switch x.DType {
-	case safetensors.BF16:
-		return checkQuantized[fp8.BFloat16](ctx, x, codes, raw, layout, r, o)
-	case safetensors.F16:
-		return checkQuantized[float16.Float16](ctx, x, codes, raw, layout, r, o)
-	}
-	return checkQuantized[float32](ctx, x, codes, raw, layout, r, o)
+		codes.Block = r.Block
+		raw, layout, err := q.scales(s, codes, r.Profile.ScaleFormat())
+		if errors.Is(err, errGrid) && q.Other != nil {
+			other := *codes
+			other.Block = *q.Other
+			if also, l, otherErr := q.scales(s, &other, r.Profile.ScaleFormat()); otherErr == nil {
+				r.Block, codes, raw, layout, err = other.Block, &other, also, l, nil
+			}
+		}
+		if err != nil {
+			return err
+		}
+		if codes.Outer, err = q.outer(s, r.Profile, codes); err != nil {
+			return err
+		}
+		switch x.DType {
+		case safetensors.BF16:
+			v, err = checkQuantized[fp8.BFloat16](ctx, x, codes, raw, layout, r, o)
+		case safetensors.F16:
+			v, err = checkQuantized[float16.Float16](ctx, x, codes, raw, layout, r, o)
+		default:
+			v, err = checkQuantized[float32](ctx, x, codes, raw, layout, r, o)
+		}
+		return err
+	})
+	return v, err
 }
 
 // Identify reads everything and says which profiles give it.
-func (q *Quantizer) Identify(ctx context.Context, o judged.Options) (*judged.Identity, error) {
-	s, err := q.open()
-	if err != nil {
-		return nil, err
-	}
-	defer s.close()
-	x, codes, err := s.arrays(q)
-	if err != nil {
-		return nil, err
-	}
-	scales, err := s.find(q.scalesName())
-	if err != nil {
-		return nil, err
-	}
-	raw, format, err := s.readScales(q, scales, nil)
-	if err != nil {
-		return nil, err
-	}
-	codes.ScaleFormat = format
-	if q.Outer != "" {
-		if codes.Outer, err = s.outer(q, "", codes); err != nil {
-			return nil, err
-		}
-	}
-	switch x.DType {
-	case safetensors.BF16:
-		return identify[fp8.BFloat16](ctx, x, codes, raw, q.Layout, o)
-	case safetensors.F16:
-		return identify[float16.Float16](ctx, x, codes, raw, q.Layout, o)
-	}
-	return identify[float32](ctx, x, codes, raw, q.Layout, o)
+func (q *Quantizer) Identify(ctx context.Context, o judged.Options) (id *judged.Identity, err error) {
+	err = q.open(func(s *operands.Source) error {
+		id, err = q.identify(ctx, s, o)
+		return err
+	})
+	return id, err
 }
 
-func checkQuantized[T judged.Value](ctx context.Context, x operands.Tensor, codes *tensor.Tensor, raw []float32, l fault.GridLayout, r scaling.Recipe, o judged.Options) (*judged.Verdict, error) {
-	values, err := safetensors.Elements[T](x.File, x.Name)
-	if err != nil {
-		return nil, err
-	}
-	return judged.Check(ctx, judged.Result[T]{X: values, Got: codes, Raw: raw, Layout: l}, r, o)
+func (q *Quantizer) identify(ctx context.Context, in *operands.Source, o judged.Options) (id *judged.Identity, err error) {
+	err = q.read(in, func(s *operands.Source, x operands.Tensor, codes *tensor.Tensor) error {
+		scales, err := s.Find(q.scalesName())
+		if err != nil {
+			return err
+		}
+		var raw []float32
+		if raw, codes.ScaleFormat, err = q.readScales(scales, nil); err != nil {
+			return err
+		}
+		if q.Outer != "" {
+			if codes.Outer, err = q.outer(s, "", codes); err != nil {
+				return err
+			}
+		}
+		switch x.DType {
+		case safetensors.BF16:
+			id, err = identify[fp8.BFloat16](ctx, x, codes, raw, q.Layout, o)
+		case safetensors.F16:
+			id, err = identify[float16.Float16](ctx, x, codes, raw, q.Layout, o)
+		default:
+			id, err = identify[float32](ctx, x, codes, raw, q.Layout, o)
+		}
+		return err
+	})
+	return id, err
 }
 
 func identify[T judged.Value](ctx context.Context, x operands.Tensor, codes *tensor.Tensor, raw []float32, l *fault.GridLayout, o judged.Options) (*judged.Identity, error) {
@@ -143,112 +146,51 @@ func identify[T judged.Value](ctx context.Context, x operands.Tensor, codes *ten
 	return judged.Identify(ctx, values, codes, raw, l, o)
 }
 
-// quantizerFiles are the files that names are looked up in.
-type quantizerFiles struct {
-	main   *operands.Source
-	others map[string]*operands.Source
-}
-
-func (q *Quantizer) open() (*quantizerFiles, error) {
-	main, err := openSource(q.File, q.BFloat16)
+func checkQuantized[T judged.Value](ctx context.Context, x operands.Tensor, codes *tensor.Tensor, raw []float32, l fault.GridLayout, r scaling.Recipe, o judged.Options) (*judged.Verdict, error) {
+	values, err := safetensors.Elements[T](x.File, x.Name)
 	if err != nil {
 		return nil, err
 	}
-	return &quantizerFiles{main, map[string]*operands.Source{}}, nil
+	return judged.Check(ctx, judged.Result[T]{X: values, Got: codes, Raw: raw, Layout: l}, r, o)
 }
 
-func (s *quantizerFiles) close() {
-	if s.main.File != nil {
-		s.main.File.Close()
-	}
-	for _, o := range s.others {
-		o.File.Close()
-	}
-}
-
-// FileOf returns the safetensors file and the tensor that a name says, with ok false where
-// it says no file.
-func FileOf(name string) (path, tensor string, ok bool) {
-	const suffix = ".safetensors:"
-	at := strings.LastIndex(name, suffix)
-	if at < 0 {
-		return "", name, false
-	}
-	return name[:at+len(suffix)-1], name[at+len(suffix):], true
-}
-
-// find finds a tensor by its name.
-func (s *quantizerFiles) find(name string) (operands.Tensor, error) {
-	path, inFile, ok := FileOf(name)
-	if !ok {
-		return s.main.Find(name)
-	}
-	o := s.others[path]
-	if o == nil {
-		file, err := safetensors.Open(path)
-		if err != nil {
-			return operands.Tensor{}, err
-		}
-		o = &operands.Source{File: file, BFloat16: s.main.BFloat16}
-		s.others[path] = o
-	}
-	t, err := o.Find(inFile)
+// read finds the values and reads the codes.
+func (q *Quantizer) read(s *operands.Source, use func(s *operands.Source, x operands.Tensor, codes *tensor.Tensor) error) error {
+	x, err := s.Find(q.X)
 	if err != nil {
-		err = about(path, err)
+		return fmt.Errorf("%w: name the values with --x", err)
 	}
-	return t, err
-}
-
-// arrays finds the values and reads the codes.
-func (s *quantizerFiles) arrays(q *Quantizer) (x operands.Tensor, codes *tensor.Tensor, err error) {
-	if x, err = s.find(q.X); err != nil {
-		return x, nil, fmt.Errorf("%w: name the values with --x", err)
+	if !isFloat(x.DType) {
+		return noFloats(x)
 	}
-	switch x.DType {
-	case safetensors.F32, safetensors.BF16, safetensors.F16:
-	default:
-		return x, nil, noFloats(x)
-	}
-	c, err := s.find(q.Codes)
+	c, err := s.Find(q.Codes)
 	if err != nil {
-		return x, nil, fmt.Errorf("%w: name the codes with --codes", err)
+		return fmt.Errorf("%w: name the codes with --codes", err)
 	}
-	o := operands.Operand{Format: q.Format, Packed: q.Packed}
-	if codes, err = o.ReadCodes(c); err != nil {
-		if errors.Is(err, operands.ErrFormat) && q.Format == nil {
-			err = fmt.Errorf("%w: add --format e4m3 or another", err)
-		}
-		return x, nil, err
-	}
-	whole := *codes
-	whole.Block, whole.Scales = tensor.Block{}, []float32{1}
-	if err := whole.CheckCodes(); err != nil {
-		if !q.Packed {
-			err = fmt.Errorf("%w; --packed says that a byte holds several", err)
-		}
-		return x, nil, err
+	const packed = "%w; --packed says that a byte holds several"
+	codes, err := readCodes(&operands.Operand{Format: q.Format, Packed: q.Packed}, c, "", "codes of 8 bits or fewer")
+	switch {
+	case errors.Is(err, tensor.ErrCode) && !q.Packed:
+		return fmt.Errorf(packed, err)
+	case err != nil:
+		return err
 	}
 	rows, cols := codes.Dims()
 	n := int64(rows) * int64(cols)
 	if x.Len() != n || len(x.Shape) > 0 && len(codes.Shape) > 0 && x.Shape[len(x.Shape)-1] != codes.Shape[len(codes.Shape)-1] {
 		err = fmt.Errorf("tensor %q has shape %v and tensor %q %v: codes are those of values one by one", x.Name, x.Shape, codes.Name, codes.Shape)
 		if bits := codes.Format.Bits(); bits < 8 && !q.Packed && n*8 == x.Len()*int64(bits) {
-			err = fmt.Errorf("%w; --packed says that a byte holds several", err)
+			err = fmt.Errorf(packed, err)
 		}
-		return x, nil, err
+		return err
 	}
-	return x, codes, nil
+	return use(s, x, codes)
 }
 
-func (q *Quantizer) scalesName() string {
-	if q.Scales == "" {
-		return q.Codes + operands.ScaleSuffix
-	}
-	return q.Scales
-}
+func (q *Quantizer) scalesName() string { return cmp.Or(q.Scales, q.Codes+operands.ScaleSuffix) }
 
 // readScales reads scales in the order in which they lie: words of four bytes are packed E8M0.
-func (s *quantizerFiles) readScales(q *Quantizer, t operands.Tensor, want *tensor.ScaleFormat) ([]float32, tensor.ScaleFormat, error) {
+func (q *Quantizer) readScales(t operands.Tensor, want *tensor.ScaleFormat) ([]float32, tensor.ScaleFormat, error) {
 	switch t.DType {
 	case safetensors.I32, safetensors.U32:
 		data, err := t.File.Bytes(t.Name)
@@ -272,8 +214,8 @@ func (s *quantizerFiles) readScales(q *Quantizer, t operands.Tensor, want *tenso
 var errGrid = errors.New("verify: no scales of these blocks")
 
 // scales reads the scales of codes into them, and returns them as they lie, too.
-func (s *quantizerFiles) scales(q *Quantizer, codes *tensor.Tensor, want tensor.ScaleFormat) (raw []float32, l fault.GridLayout, err error) {
-	t, err := s.find(q.scalesName())
+func (q *Quantizer) scales(s *operands.Source, codes *tensor.Tensor, want tensor.ScaleFormat) (raw []float32, l fault.GridLayout, err error) {
+	t, err := s.Find(q.scalesName())
 	if err != nil {
 		return nil, l, fmt.Errorf("%w: name the scales with --scales", err)
 	}
@@ -281,7 +223,7 @@ func (s *quantizerFiles) scales(q *Quantizer, codes *tensor.Tensor, want tensor.
 	if want == tensor.Float32Scales {
 		ask = nil
 	}
-	raw, codes.ScaleFormat, err = s.readScales(q, t, ask)
+	raw, codes.ScaleFormat, err = q.readScales(t, ask)
 	if err != nil {
 		return nil, l, err
 	}
@@ -305,7 +247,7 @@ func (s *quantizerFiles) scales(q *Quantizer, codes *tensor.Tensor, want tensor.
 }
 
 // outer reads outer scales.
-func (s *quantizerFiles) outer(q *Quantizer, p scaling.Profile, codes *tensor.Tensor) (o tensor.Outer, err error) {
+func (q *Quantizer) outer(s *operands.Source, p scaling.Profile, codes *tensor.Tensor) (o tensor.Outer, err error) {
 	if q.Outer == "" {
 		if p.Outer() {
 			return o, fmt.Errorf("profile %s has outer scales: name them with --outer", p)
@@ -315,7 +257,7 @@ func (s *quantizerFiles) outer(q *Quantizer, p scaling.Profile, codes *tensor.Te
 	if p != "" && !p.Outer() {
 		return o, fmt.Errorf("profile %s has no outer scales: leave --outer out", p)
 	}
-	t, err := s.find(q.Outer)
+	t, err := s.Find(q.Outer)
 	if err != nil {
 		return o, err
 	}

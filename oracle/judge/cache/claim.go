@@ -2,6 +2,7 @@ package cache
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"github.com/octavo-fp8/octavo/internal/number"
 	"github.com/octavo-fp8/octavo/internal/rounding"
 	"github.com/octavo-fp8/octavo/internal/sentinel"
+	"github.com/octavo-fp8/octavo/oracle/judge/quantizer"
 	"github.com/octavo-fp8/octavo/scaling"
 	"github.com/octavo-fp8/octavo/tensor"
 )
@@ -73,66 +75,20 @@ func (c *Claim) rules(s *Side) (all []string) {
 	if s.ScaleFormat == tensor.Float32Scales {
 		return []string{Amax}
 	}
+	if s.ScaleFormat == tensor.E8M0Scales && s.Outer == nil {
+		all = []string{Pow2}
+	}
 	for _, p := range scaling.ProfilesFor(s.Format) {
-		if p.ScaleFormat() == s.ScaleFormat && p.Outer() == (s.Outer != nil) && !p.Delayed() && p != scaling.NVFP4TERow && (p == scaling.NVFP4CompressedTensors) == s.Divides {
+		if p.ScaleFormat() == s.ScaleFormat && p.Outer() == (s.Outer != nil) && slices.Contains(Rules(), string(p)) && (p == scaling.NVFP4CompressedTensors) == s.Divides {
 			all = append(all, string(p))
 		}
-	}
-	if s.ScaleFormat == tensor.E8M0Scales && s.Outer == nil {
-		all = append([]string{Pow2}, all...)
 	}
 	return all
 }
 
-// recipe is what a rule makes of a side's input.
-type recipe struct {
-	rule     string
-	multiply bool
-	encoder  fp8.Encoder
-	scales   []fp8.Scale // of each place of the grid
-	amaxes   []float32
-	open     []bool // scales that the rule does not say: of zeros, or of what is not finite
-	outer    float32
-	given    bool // outer scales, or all, were not made from the input
-}
-
-// maxOf is the largest value of a format's codes.
-func maxOf(f fp8.Format) float32 { return f.Max() }
-
-// amaxOf returns the largest magnitude of each group, over the tokens, heads and columns that
-// keep returns true for, which may be nil.
-func (s *Side) amaxOf(keep func(t, h, c int) bool) (amaxes []float32, odd []bool) {
-	n := s.grid()
-	amaxes, odd = make([]float32, n.token*n.head*n.tile), make([]bool, n.token*n.head*n.tile)
-	for t := range s.Tokens {
-		for h := range s.Heads {
-			row := s.row(t, h)
-			for c := range n.tile {
-				lo, hi := s.tile(c)
-				g := s.group(t, h, c)
-				if amax, nan := fp8.Amax(row[lo:hi]); keep == nil && !nan && number.IsFinite(amax) {
-					amaxes[g] = max(amaxes[g], amax)
-					continue
-				}
-				for j, x := range row[lo:hi] {
-					if keep != nil && !keep(t, h, lo+j) {
-						continue
-					}
-					if x = float32(math.Abs(float64(x))); !number.IsFinite(x) {
-						odd[g] = true
-					} else {
-						amaxes[g] = max(amaxes[g], x)
-					}
-				}
-			}
-		}
-	}
-	return amaxes, odd
-}
-
 // scale is what [Amax] and [Pow2] make of an amax.
 func (c *Claim) scale(rule string, f fp8.Format, amax float32) float32 {
-	s := amax / maxOf(f)
+	s := amax / f.Max()
 	switch {
 	case rule == Pow2 && c.Log2:
 		return rounding.Exp2CeilLog2(max(s, c.Floor))
@@ -142,153 +98,32 @@ func (c *Claim) scale(rule string, f fp8.Format, amax float32) float32 {
 	return max(s, c.Floor)
 }
 
-// by is how values are scaled to codes by a scale that is no profile's.
-func by(s float32, multiply bool) fp8.Scale {
-	if multiply {
-		return fp8.FactorScale(s, 1/s, false)
+// parts has scales and codes of a side judged by a rule.
+func (c *Claim) parts(ctx context.Context, s *Side, rule string, workers int) (*quantizer.Parts, error) {
+	a := quantizer.Arithmetic{Profile: scaling.Profile(rule), Multiply: c.Multiply, OuterGiven: c.OuterGiven}
+	if rule == Amax || rule == Pow2 {
+		a.Scale = func(amax float32) float32 { return c.scale(rule, s.Format, amax) }
 	}
-	return fp8.FactorScale(s, s, true)
-}
-
-// newRecipe applies a rule to a side.
-func (c *Claim) newRecipe(ctx context.Context, s *Side, rule string) (*recipe, error) {
-	p := scaling.Profile(rule)
-	own := rule == Amax || rule == Pow2 || rule == Static
-	r := &recipe{rule: rule, multiply: c.Multiply, outer: 1, given: rule == Static}
-	policy := fp8.Policy{}
-	if !own {
-		policy = p.Policy(s.Format)
-	}
-	r.encoder = fp8.NewEncoder(s.Format, policy)
-	r.amaxes, r.open = s.amaxOf(nil)
-	r.scales = make([]fp8.Scale, len(r.amaxes))
-	for g, a := range r.amaxes {
-		r.open[g] = r.open[g] || a == 0
+	w := &quantizer.Written{X: s.Input, Bits: s.InputBits, Rows: s.Tokens, Lanes: s.Heads, Cols: s.Cols, Share: s.Grid.share(), Format: s.Format, Codes: s.Codes, Scales: s.Scales}
+	if s.Cols < s.Dim {
+		w.X = nil
+		for row := range s.Tokens * s.Heads {
+			w.X = append(w.X, s.row(row/s.Heads, row%s.Heads)...)
+		}
 	}
 	if s.Outer != nil {
-		r.outer = *s.Outer
+		w.Outer = tensor.Outer{Scales: []float32{*s.Outer}, Divide: s.Divides}
 	}
-	switch {
-	case rule == Static:
-		for g := range r.scales {
-			r.open[g] = true
-		}
-		return r, nil
-	case own && s.Outer != nil:
-		return nil, sentinel.Errorf(ErrSide, "cache: there is an outer scale: the rule %s has none: claim a profile of NVFP4, or %s", rule, Static)
-	case own:
-		for g, a := range r.amaxes {
-			r.scales[g] = by(c.scale(rule, s.Format, a), c.Multiply)
-		}
-		return r, nil
-	case !p.For(s.Format):
-		return nil, sentinel.Errorf(ErrSide, "cache: profile %s is not for %v", p, s.Format)
-	case p.Outer() != (s.Outer != nil):
-		return nil, sentinel.Errorf(ErrSide, "cache: profile %s and the cache are not alike in whether they have an outer scale", p)
-	case p.ScaleFormat() == tensor.UE4M3Scales:
-		return r, r.quantize(ctx, s, p, c.OuterGiven)
+	p, err := quantizer.NewParts(ctx, w, a, quantizer.Options{Workers: workers})
+	if errors.Is(err, scaling.ErrRecipe) {
+		return nil, sentinel.Errorf(ErrSide, "cache: %w", err)
+	} else if err != nil {
+		return nil, fmt.Errorf("cache: %w", err)
 	}
-	for g, a := range r.amaxes {
-		var err error
-		recipe := scaling.Recipe{Profile: p, Format: s.Format}
-		if s.InputBits == 7 {
-			r.scales[g], err = scaling.Scale[fp8.BFloat16](recipe, a, false)
-		} else {
-			r.scales[g], err = scaling.Scale[float32](recipe, a, false)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("cache: %w", err)
-		}
-	}
-	return r, nil
+	return p, nil
 }
 
-// quantize takes scales on two levels from package scaling, which knows them along rows.
-func (r *recipe) quantize(ctx context.Context, s *Side, p scaling.Profile, given bool) error {
-	if !s.perRow() || s.Grid.Heads != 1 {
-		return sentinel.Errorf(ErrSide, "cache: profile %s is for scales along rows: these are for %s", p, s.granularity())
-	}
-	var rows []float32
-	for t := range s.Tokens {
-		for h := range s.Heads {
-			rows = append(rows, s.row(t, h)...)
-		}
-	}
-	q := scaling.Quantizer{Recipe: scaling.Recipe{Profile: p, Format: s.Format, Block: tensor.Block{Rows: 1, Cols: s.Grid.Cols}}}
-	t := &tensor.Tensor{Name: "cache", Shape: []int{s.Tokens * s.Heads, s.Cols}}
-	err := scaling.Quantize(ctx, t, rows, q)
-	if err != nil {
-		return fmt.Errorf("cache: %w", err)
-	}
-	if s.Outer != nil {
-		if t.Outer.Divide != s.Divides {
-			return sentinel.Errorf(ErrSide, "cache: profile %s and the cache are not alike in whether outer scales are divisors", p)
-		}
-		r.outer, r.given = t.Outer.At(0), given
-		if r.outer != *s.Outer {
-			if err := r.underOuter(ctx, s, t, rows, q); err != nil {
-				return err
-			}
-		}
-	}
-	for g, stored := range t.Scales {
-		r.scales[g] = r.used(s, stored, r.factor(s))
-	}
-	return nil
-}
-
-// factor is the outer scale that scales of blocks are under: what is stored, if it is not the
-// rule's, or 1.
-func (r *recipe) factor(s *Side) float32 {
-	if s.Outer != nil {
-		return *s.Outer
-	}
-	return 1
-}
-
-// underOuter quantizes again under the outer scale that is stored.
-func (r *recipe) underOuter(ctx context.Context, s *Side, t *tensor.Tensor, rows []float32, q scaling.Quantizer) error {
-	amax := *s.Outer * 2688
-	if s.Divides {
-		amax = 2688 / *s.Outer
-	}
-	for _, a := range []float32{amax, math.Nextafter32(amax, 0), math.Nextafter32(amax, math.MaxFloat32)} {
-		q.OuterAmax = []float32{a}
-		if err := scaling.Quantize(ctx, t, rows, q); err != nil {
-			return fmt.Errorf("cache: %w", err)
-		}
-		if t.Outer.At(0) == *s.Outer {
-			break
-		}
-	}
-	return nil
-}
-
-// used is how values are scaled to codes where a scale is stored, under an outer one.
-func (r *recipe) used(s *Side, stored, outer float32) fp8.Scale {
-	p := scaling.Profile(r.rule)
-	switch {
-	case s.Outer == nil:
-		return by(stored, r.multiply || p.ScaleFormat() == tensor.UE4M3Scales)
-	case s.Divides:
-		return fp8.FactorScale(stored, stored/outer, true)
-	case p == scaling.NVFP4ModelOpt || r.rule == Static && !r.multiply:
-		return fp8.FactorScale(stored, stored*outer, true)
-	case p == scaling.NVFP4TorchAOGlobal:
-		return fp8.FactorScale(stored, float32(1/outer)/stored, false)
-	}
-	return fp8.FactorScale(stored, min(1/float32(stored*outer), math.MaxFloat32), false)
-}
-
-// at is how the values of a group are scaled where a scale is stored: as the profile has it if
-// it is the profile's.
-func (r *recipe) at(s *Side, g int, stored, outer float32) fp8.Scale {
-	own := r.scales[g]
-	if r.rule == Static || s.Outer != nil {
-		return r.used(s, stored, outer)
-	}
-	if math.Float32bits(own.Stored) == math.Float32bits(stored) {
-		return own
-	}
-	return by(stored, r.multiply || own.Multiplier != 0)
+// share is how many rows of heads share a scale.
+func (g Grid) share() quantizer.Share {
+	return quantizer.Share{Rows: g.Tokens, Lanes: g.Heads, Cols: g.Cols}
 }

@@ -19,10 +19,15 @@ type explainer struct {
 	at          stage
 	claim       *Claim
 	wrong, fine []coord
-	policy      fp8.Policy
 
 	mu    sync.Mutex
-	known map[fault][]float32
+	known map[fault]selection
+}
+
+// selection is amaxes of groups, and which group a place is of.
+type selection struct {
+	amaxes []float32
+	block  func(t, h, c int) int
 }
 
 const (
@@ -41,31 +46,10 @@ func (x *explainer) number(u coord) int {
 	return x.j.s.group(u.token, u.head, u.tile)
 }
 
-// group is a unit's scale as a coordinate of the grid.
-func (x *explainer) group(u coord) coord {
-	if x.at == scales || x.at == outers {
-		return u
-	}
-	return x.j.s.coordOf(x.number(u))
-}
-
-// cached computes what many units ask for once.
-func (x *explainer) cached(f fault, compute func() []float32) []float32 {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if x.known == nil {
-		x.known = map[fault][]float32{}
-	}
-	if x.known[f] == nil {
-		x.known[f] = compute()
-	}
-	return x.known[f]
-}
-
 // newExplainer chooses units to look at. It returns nil where none is wrong, but for those of
 // rows that are known to be of other places.
 func newExplainer(j *judged, at stage, c *Claim) *explainer {
-	x := &explainer{j: j, at: at, claim: c}
+	x := &explainer{j: j, at: at, claim: c, known: map[fault]selection{}}
 	s := j.s
 	var bad, good []coord
 	put := func(u coord, wrong bool) {
@@ -80,27 +64,20 @@ func newExplainer(j *judged, at stage, c *Claim) *explainer {
 		put(coord{}, j.outer)
 	case scales:
 		for g, wrong := range j.scales {
-			if u := s.coordOf(g); !(s.perRow() && j.isMoved(u.token, u.head)) && !j.r.open[g] {
+			if u := s.coordOf(g); !(s.perRow() && j.isMoved(u.token, u.head)) && !j.p.Open[g] {
 				put(u, wrong)
 			}
 		}
 	default:
-		n := s.grid().tile
-		all, cols, rows := j.codes, s.Cols, s.written()
+		rows := s.written()
 		if at == reads {
-			all, cols, rows = j.reads, s.Dim, min(s.read(), s.written())
+			rows = min(s.read(), rows)
 		}
-		for t := range rows {
-			for h := range s.Heads {
-				if at == codes && j.isMoved(t, h) {
-					continue
-				}
-				for c := range n {
-					lo, hi := s.tile(c)
-					base := (t*s.Heads + h) * cols
-					if g := s.group(t, h, c); !j.skip[g] || at == reads {
-						put(coord{t, h, c, 0}, count(all[base+lo:base+hi]) > 0)
-					}
+		for row := range rows * s.Heads {
+			for c := range s.grid().tile {
+				u := coord{row / s.Heads, row % s.Heads, c, 0}
+				if at == reads || !j.isMoved(u.token, u.head) && !j.skip[x.number(u)] {
+					put(u, x.count(u) > 0)
 				}
 			}
 		}
@@ -117,6 +94,17 @@ func newExplainer(j *judged, at stage, c *Claim) *explainer {
 	return x
 }
 
+// count is how many codes, or values that were read, of a unit are wrong.
+func (x *explainer) count(u coord) int {
+	s := x.j.s
+	all, cols := x.j.codes, s.Cols
+	if x.at == reads {
+		all, cols = x.j.reads, s.Dim
+	}
+	lo, hi := s.tile(u.tile)
+	return count(all[(u.token*s.Heads+u.head)*cols:][lo:hi])
+}
+
 // values are the input and the codes of a unit, and where they begin in a row.
 func (x *explainer) values(u coord) (input []float32, got []byte, lo int) {
 	lo, hi := x.j.s.tile(u.tile)
@@ -130,45 +118,20 @@ func (x *explainer) fits(u coord, scale, outer float32) bool {
 	case outers:
 		return same(*s.Outer, scale)
 	case scales:
-		return same(s.Scales[x.number(u)], x.stored(scale))
+		if s.ScaleFormat == tensor.UE4M3Scales {
+			scale = fp8.E4M3.Float32(fp8.EncodeOne(scale, fp8.E4M3, fp8.Policy{}))
+		}
+		return same(s.Scales[x.number(u)], scale)
 	case codes:
-		if !(scale > 0) || !number.IsFinite(scale) {
-			return false
-		}
 		input, got, _ := x.values(u)
-		by := x.j.r.used(s, scale, outer)
-		if own := x.j.r.scales[x.number(u)]; s.Outer == nil && own.Multiplier != 0 {
-			by = fp8.FactorScale(scale, 1/scale, false)
-		}
-		return x.encodes(input, got, func(dst []byte) { x.encode(dst, input, by) })
+		return scale > 0 && number.IsFinite(scale) && encodes(input, got, func(dst []byte) { x.j.p.Encode(dst, input, x.number(u), scale, outer) })
 	}
-	return x.readsAs(u, func(code byte) float32 {
-		return s.value(s.Format.Float32(code), scale, outer, x.j.factorFirst)
-	})
-}
-
-// encode writes codes as the recipe rounds them; an encoder is for one goroutine.
-func (x *explainer) encode(dst []byte, values []float32, by fp8.Scale) {
-	e := x.j.r.encoder
-	fp8.EncodeBlock(&e, dst, values, by, 0, nil)
-}
-
-// stored is a scale as the cache keeps it.
-func (x *explainer) stored(scale float32) float32 {
-	if x.j.s.ScaleFormat == tensor.UE4M3Scales {
-		return fp8.E4M3.Float32(fp8.EncodeOne(scale, fp8.E4M3, fp8.Policy{}))
-	}
-	return scale
+	return x.readsAs(u, func(code byte) float32 { return s.value(s.Format.Float32(code), scale, outer, x.j.factorFirst) })
 }
 
 // encodes reports whether codes are those that encode writes, but where the input is not finite.
-func (x *explainer) encodes(input []float32, got []byte, encode func(dst []byte)) bool {
-	var buffer [1024]byte
-	want := buffer[:0]
-	if len(got) > len(buffer) {
-		want = make([]byte, len(got))
-	}
-	want = want[:len(got)]
+func encodes(input []float32, got []byte, encode func(dst []byte)) bool {
+	want := make([]byte, len(got))
 	encode(want)
 	for i := range want {
 		if want[i] != got[i] && number.IsFinite(input[i]) {
@@ -190,77 +153,59 @@ func (x *explainer) readsAs(u coord, value func(code byte) float32) bool {
 	return true
 }
 
-// has reports whether a unit has the bits of a fault; open is true where the fault does not
-// say.
-func (x *explainer) has(row *entry, f fault, u coord) (fits, open bool) {
-	scale, outer := x.j.right(x.at, x.number(u))
-	s := x.j.s
+// outcome is how a fault fits a unit.
+func (x *explainer) outcome(row *entry, f fault, u coord) explain.Outcome {
+	g, s := x.number(u), x.j.s
+	scale, outer := x.j.right(x.at, g)
+	ok, fits := true, false
 	switch {
+	case f.of != nil && x.at == scales:
+		fits = same(f.of.Scale(g), s.Scales[g])
+	case f.of != nil:
+		input, got, lo := x.values(u)
+		fits = encodes(input, got, func(dst []byte) { f.of.Encode(dst, u.token, u.head, lo, lo+len(got)) })
 	case row.source != nil:
-		scale, outer, ok := row.source(x, f, x.group(u), scale, outer)
-		return ok && x.fits(u, scale, outer), !ok
-	case row.value != nil:
+		scale, outer, ok = row.source(x, f, s.coordOf(g), scale, outer)
+		fits = ok && x.fits(u, scale, outer)
+	default:
 		if x.claim.ScaleBFloat16 {
 			scale = bfloat16(scale)
 		}
-		return x.readsAs(u, func(code byte) float32 { return row.value(x, f, code, scale, outer) }), false
+		fits = x.readsAs(u, func(code byte) float32 { return row.value(x, f, code, scale, outer) })
 	}
-	input, got, _ := x.values(u)
-	by := x.j.r.at(s, x.number(u), scale, outer)
-	return x.encodes(input, got, func(dst []byte) {
-		switch {
-		case row.pairs:
-			x.encode(dst, input, by)
-			exchangePairs(dst)
-		case row.policy != nil:
-			p := x.policy
-			row.policy(f, &p)
-			fp8.EncodeScaled(dst, input, s.Format, p, by, 0, nil)
-		default:
-			row.codes(x, f, input, by, dst)
-		}
-	}), false
-}
-
-// exchangePairs exchanges codes of a tile that lie in a byte.
-func exchangePairs(codes []byte) {
-	for i := 0; i+1 < len(codes); i += 2 {
-		codes[i], codes[i+1] = codes[i+1], codes[i]
+	switch {
+	case !ok:
+		return explain.Open
+	case fits:
+		return explain.Fits
 	}
+	return explain.Refuted
 }
 
 // evidence is how unlikely it is, in bits, that a unit that is wrong has the bits of a fault by
 // chance. Amaxes of 16-bit input, and encoded scales, have few values.
 func (x *explainer) evidence(u coord) float64 {
-	switch x.at {
-	case outers, scales:
-		if x.j.s.ScaleFormat != tensor.Float32Scales && x.at == scales {
-			return 2
-		}
+	switch {
+	case x.at == scales && x.j.s.ScaleFormat != tensor.Float32Scales:
+		return 2
+	case x.at&used == 0:
 		return min(float64(x.j.s.InputBits), 16)
 	}
-	s := x.j.s
-	all, cols := x.j.codes, s.Cols
-	if x.at == reads {
-		all, cols = x.j.reads, s.Dim
-	}
-	lo, hi := s.tile(u.tile)
-	base := (u.token*s.Heads + u.head) * cols
-	return min(float64(count(all[base+lo:base+hi])), 32)
+	return min(float64(x.count(u)), 32)
 }
 
 // candidate is a fault that fits, and how.
 type candidate struct {
 	explain.Tally
 	fault fault
-	row   *entry
+	row   *entry // nil: a quantizer's
 }
 
-// faults lists all that a stage may have.
+// faults lists all that a stage may have: those of caches, and those of quantizers.
 func (x *explainer) faults() (all []fault) {
 	for _, kind := range Kinds() {
 		row, _ := table.Row(kind)
-		if row.at&x.at == 0 || row.pairs && x.j.s.Format.Bits() != 4 {
+		if row.at&x.at == 0 {
 			continue
 		}
 		list := []fault{{}}
@@ -272,6 +217,13 @@ func (x *explainer) faults() (all []fault) {
 			all = append(all, f)
 		}
 	}
+	if x.at == scales || x.at == codes {
+		for _, f := range x.j.p.Faults(x.at == codes) {
+			if rounds := x.j.rule != Amax && x.j.s.ScaleFormat != tensor.UE4M3Scales; rounds || f.Kind != "codes-unrounded-scale" {
+				all = append(all, fault{Kind: Kind(f.Kind), of: &f})
+			}
+		}
+	}
 	return all
 }
 
@@ -280,39 +232,27 @@ func (x *explainer) faults() (all []fault) {
 func (x *explainer) compete(ctx context.Context, workers int) (fits []*candidate, sure bool, err error) {
 	all := x.faults()
 	fits, err = explain.Compete(all, workers, func(f fault, whole bool) (*candidate, bool, error) {
-		row, _ := table.Row(f.Kind)
-		c := &candidate{fault: f, row: row}
+		c := &candidate{fault: f}
+		if f.of == nil {
+			c.row, _ = table.Row(f.Kind)
+		}
 		wrong, fine := x.wrong, x.fine
 		if !whole {
 			wrong, fine = wrong[:min(len(wrong), 4)], nil
 		}
 		for _, u := range wrong {
-			fits, open := x.has(row, f, u)
-			o := explain.Refuted
-			if fits {
-				o = explain.Fits
-			}
-			if open {
-				o = explain.Open
-			}
-			c.Count(true, o, x.evidence(u))
-			if c.Missed > 0 {
+			if c.Count(true, x.outcome(c.row, f, u), x.evidence(u)); c.Missed > 0 {
 				return nil, false, nil
 			}
 		}
 		for _, u := range fine {
-			if fits, open := x.has(row, f, u); !open && !fits {
-				c.Contradicted++
-			}
+			c.Count(false, x.outcome(c.row, f, u), 0)
 		}
 		if whole && f.Kind == "amax-part" {
 			c.Evidence += x.leftOut(f)
 		}
 		return c, c.Explained > 0 && c.Explains(1), ctx.Err()
 	})
-	if err != nil {
-		return nil, false, err
-	}
 	var clear, others []*candidate
 	for _, c := range fits {
 		if sure = sure || c.Convinces(1, len(all)); c.Contradicted == 0 {
@@ -322,73 +262,49 @@ func (x *explainer) compete(ctx context.Context, workers int) (fits []*candidate
 		}
 	}
 	if len(clear) > 0 {
-		return clear, sure, nil
+		return clear, sure, err
 	}
-	return others, sure, nil
+	return others, sure, err
 }
 
 // phrase puts a fault in words.
-func (x *explainer) phrase(f fault) string {
-	row, _ := table.Row(f.Kind)
-	text := row.text
+func (x *explainer) phrase(c *candidate) string {
+	if c.row == nil {
+		return c.fault.of.Of(x.j.name)
+	}
+	text := c.row.text
 	switch {
-	case row.phrased != nil:
-		text = row.phrased(x, f)
-	case f.Kind == "scale-of-other" || f.Kind == "outer-of-other":
-		text = map[bool]string{true: "the outer scale of ", false: "the scale of "}[f.Kind == "outer-of-other" || x.at == outers] + x.j.other.name
+	case c.row.phrased != nil:
+		text = c.row.phrased(x, c.fault)
+	case c.fault.Kind == "outer-of-other" || c.fault.Kind == "scale-of-other" && x.at == outers:
+		text = "the outer scale of " + x.j.other.name
+	case c.fault.Kind == "scale-of-other":
+		text = "the scale of " + x.j.other.name
 	}
-	if row.source == nil {
-		return fmt.Sprintf("%s: %s", x.j.name, text)
+	how := map[stage]string{outers: "the outer scale of %s is %s", scales: "the scales of %s are each %s", codes: "codes of %s are made with %s", reads: "%s is read with %s"}[x.at]
+	if c.row.source == nil {
+		how = "%s: %s"
 	}
-	switch x.at {
-	case outers:
-		return fmt.Sprintf("the outer scale of %s is %s", x.j.name, text)
-	case scales:
-		return fmt.Sprintf("the scales of %s are each %s", x.j.name, text)
-	case codes:
-		return fmt.Sprintf("codes of %s are made with %s", x.j.name, text)
-	}
-	return fmt.Sprintf("%s is read with %s", x.j.name, text)
+	return fmt.Sprintf(how, x.j.name, text)
 }
 
 // interval is the scales that a unit's codes, or values read, may have been made with.
 func (x *explainer) interval(u coord) (low, high float64) {
-	low, high = 0, math.Inf(1)
 	s := x.j.s
 	input, got, lo := x.values(u)
-	f := s.Format
-	top := float64(maxOf(f))
+	if x.at == codes {
+		low, high = x.j.p.Admitted(input, got)
+		return low * (1 - 0x1p-20), high * (1 + 0x1p-20)
+	}
+	high = math.Inf(1)
 	for i, code := range got {
-		v := math.Abs(float64(f.Float32(code)))
-		if x.at == reads {
-			r := math.Abs(float64(s.Read[(u.token*s.Heads+u.head)*s.Dim+lo+i]))
-			if v == 0 || math.IsNaN(v) {
-				if r != 0 {
-					return 1, 0
-				}
-				continue
-			}
+		v := math.Abs(float64(s.Format.Float32(code)))
+		r := math.Abs(float64(s.Read[(u.token*s.Heads+u.head)*s.Dim+lo+i]))
+		switch {
+		case v > 0:
 			low, high = max(low, r*(1-0x1p-8)/v), min(high, r*(1+0x1p-8)/v)
-			continue
-		}
-		if math.Signbit(float64(input[i])) != math.Signbit(float64(f.Float32(code))) && v != 0 && input[i] != 0 {
+		case r != 0:
 			return 1, 0
-		}
-		q := math.Abs(float64(input[i]))
-		if math.IsNaN(v) || !number.IsFinite(float32(q)) {
-			continue
-		}
-		up, down := (v+math.Abs(float64(f.Float32(code+1))))/2, 0.0
-		if v == 0 {
-			up = float64(f.MinSubnormal()) / 2
-		} else if down = (v + math.Abs(float64(f.Float32(code-1)))) / 2; math.IsNaN(down) {
-			down = 0
-		}
-		if v < top && up > 0 && !math.IsNaN(up) {
-			low = max(low, q/up*(1-0x1p-20))
-		}
-		if down > 0 {
-			high = min(high, q/down*(1+0x1p-20))
 		}
 	}
 	return low, high

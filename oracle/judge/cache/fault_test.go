@@ -84,7 +84,7 @@ var faultCases = []faultCase{
 	{name: "reciprocal stored", grains: everyGrain, kind: "scale-reciprocal", words: []string{"the scales of K", "reciprocal"}, hooks: func(*made) hooks {
 		return hooks{scale: func(_ *Side, _ int, s float32) float32 { return 1 / s }, used: func(_ *Side, _ int, s float32) float32 { return 1 / s }}
 	}},
-	{name: "codes before rounding", grains: "tensor head token-head tile", rule: Pow2, claim: Claim{Rule: Pow2}, kind: "scale-unrounded", words: []string{"codes of K", "before it was rounded"}, hooks: func(c *made) hooks {
+	{name: "codes before rounding", grains: "tensor head token-head tile", rule: Pow2, claim: Claim{Rule: Pow2}, kind: "codes-unrounded-scale", words: []string{"codes of K", "before it was rounded"}, hooks: func(c *made) hooks {
 		amaxes := map[*Side]map[int]float32{c.k: {}, c.v: {}}
 		for s, all := range amaxes {
 			for i, x := range s.Input {
@@ -163,7 +163,7 @@ var faultCases = []faultCase{
 			return amax / 448
 		}}
 	}},
-	{name: "E5M2 written", grains: everyGrain, kind: "written-as", words: []string{"codes are those of E5M2"}, hooks: func(c *made) hooks {
+	{name: "E5M2 written", grains: everyGrain, kind: "other-format", words: []string{"codes are those of E5M2"}, hooks: func(c *made) hooks {
 		return hooks{code: func(s *Side, _, _, _ int, _ float64, q float32) (byte, bool) {
 			return madeE5M2.encode(float64(q)), s == c.k
 		}}
@@ -183,12 +183,12 @@ var faultCases = []faultCase{
 			return bf16(float32(v) * scale), true
 		}}
 	}},
-	{name: "twice rounded", grains: everyGrain, kind: "rounded-twice-bf16", words: []string{"bfloat16 first"}, hooks: func(c *made) hooks {
+	{name: "twice rounded", grains: everyGrain, kind: "double-rounding", words: []string{"bfloat16 first"}, hooks: func(c *made) hooks {
 		return hooks{code: func(s *Side, _, _, _ int, _ float64, q float32) (byte, bool) {
 			return madeE4M3.encode(float64(bf16(q))), true
 		}}
 	}},
-	{name: "truncated", grains: everyGrain, kind: "truncated", words: []string{"toward zero"}, hooks: func(c *made) hooks {
+	{name: "truncated", grains: everyGrain, kind: "directed", words: []string{"toward zero"}, hooks: func(c *made) hooks {
 		return hooks{code: func(s *Side, _, _, _ int, _ float64, q float32) (byte, bool) {
 			code := madeE4M3.encode(float64(q))
 			if math.Abs(madeE4M3.decode(code)) > math.Abs(float64(q)) {
@@ -197,7 +197,7 @@ var faultCases = []faultCase{
 			return code, true
 		}}
 	}},
-	{name: "overflow is NaN", grains: "tensor head", claim: Claim{Rule: Static}, kind: "overflow-nan", words: []string{"NaN"}, hooks: func(c *made) hooks {
+	{name: "overflow is NaN", grains: "tensor head", claim: Claim{Rule: Static}, kind: "overflow", words: []string{"NaN"}, hooks: func(c *made) hooks {
 		return hooks{scale: func(_ *Side, _ int, s float32) float32 { return s * 0.6 },
 			code: func(s *Side, _, _, _ int, _ float64, q float32) (byte, bool) {
 				return 0x7F | madeE4M3.encode(float64(q))&0x80, math.Abs(float64(q)) > 464
@@ -287,7 +287,7 @@ var faultCases = []faultCase{
 			return madeE4M3.encode(math.Abs(float64(q))), true
 		}}
 	}},
-	{name: "subnormals are zero", grains: "tensor head token page", kind: "subnormals-zero", words: []string{"subnormal codes are zero"}, hooks: func(c *made) hooks {
+	{name: "subnormals are zero", grains: "tensor head token page", kind: "subnormals-flushed", words: []string{"subnormal codes are zero"}, hooks: func(c *made) hooks {
 		return hooks{code: func(s *Side, _, _, _ int, _ float64, q float32) (byte, bool) {
 			code := madeE4M3.encode(float64(q))
 			return code & 0x80, code&0x7F < 8

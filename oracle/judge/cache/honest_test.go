@@ -83,7 +83,7 @@ func TestPowersDown(t *testing.T) {
 		c.write(hooks{})
 		v := judge(t, c, Claim{Rule: Pow2})
 		require.False(t, v.Pass)
-		require.Contains(t, v.Cause(), "the scales of K are each amax over the largest value, rounded down to a power of two")
-		require.Equal(t, Kind("scale-exponent-down"), v.Findings[0].Kind)
+		require.Contains(t, v.Cause(), "scales of K are amax/448, rounded down to a power of two")
+		require.Equal(t, Kind("scale-rounded-otherwise"), v.Findings[0].Kind)
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/octavo-fp8/octavo/internal/parallel"
 	"github.com/octavo-fp8/octavo/internal/rounding"
 	"github.com/octavo-fp8/octavo/internal/sentinel"
-	"github.com/octavo-fp8/octavo/internal/verdict"
+	"github.com/octavo-fp8/octavo/oracle/judge/quantizer"
 )
 
 // Options say how to judge.
@@ -70,7 +70,9 @@ type job struct {
 type judged struct {
 	name  string
 	s     *Side
-	r     *recipe
+	rule  string
+	p     *quantizer.Parts
+	given bool    // outer scales, or all, were not made from the input
 	other *judged // or nil
 
 	scales      []bool // wrong ones
@@ -92,11 +94,11 @@ func (x *job) measure(ctx context.Context, j *judged) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		r, err := x.claim.newRecipe(ctx, j.s, rule)
+		p, err := x.claim.parts(ctx, j.s, rule, x.workers)
 		if err != nil {
 			return err
 		}
-		t := &judged{name: j.name, s: j.s, r: r}
+		t := &judged{name: j.name, s: j.s, rule: rule, p: p, given: x.claim.OuterGiven || rule == Static, rowKinds: map[Kind]bool{}, moved: map[[2]int]bool{}}
 		t.compareScales()
 		t.codes = t.compareCodes(x.workers)
 		if best == nil || t.wrong() < best.wrong() {
@@ -110,8 +112,8 @@ func (x *job) measure(ctx context.Context, j *judged) error {
 		return sentinel.Errorf(ErrSide, "cache: %s: no rule is known of scales in %v of codes in %v: claim one", j.name, j.s.ScaleFormat, j.s.Format)
 	}
 	*j = *best
-	if x.claim.Rule == "" && j.r.rule != Amax {
-		j.unclaimed = j.r.rule
+	if x.claim.Rule == "" && j.rule != Amax {
+		j.unclaimed = j.rule
 	}
 	j.compareWide()
 	j.reads = j.compareReads(x.workers, x.claim.ScaleBFloat16, false)
@@ -155,27 +157,9 @@ func (j *judged) compareScales() {
 		stored := s.Scales[g]
 		usable := stored >= 0 && number.IsFinite(stored)
 		j.skip[g] = !usable
-		if j.r.open[g] {
-			j.scales[g] = !usable && j.r.amaxes[g] == 0
-			continue
-		}
-		j.scales[g] = !same(stored, j.r.scales[g].Stored)
+		j.scales[g] = !same(stored, j.p.Scales[g]) || !usable && j.p.Open[g] && j.p.Amax[g] == 0
 	}
-	j.outer = s.Outer != nil && j.r.rule != Static && !j.r.given && !same(*s.Outer, j.r.outer)
-}
-
-// encode writes the codes of a tile under a scale, as the recipe has it.
-func (j *judged) encode(e *fp8.Encoder, dst []byte, values []float32, g int, stored, outer float32) {
-	if stored == 0 {
-		fp8.EncodeBlock(e, dst, values, fp8.Scale{}, 0, nil)
-		for i, x := range values { // of zeros, codes are zeros; of others the largest
-			if x != 0 {
-				dst[i] = fp8.EncodeOne(float32(math.Copysign(math.MaxFloat32, float64(x))), j.s.Format, fp8.Policy{})
-			}
-		}
-		return
-	}
-	fp8.EncodeBlock(e, dst, values, j.r.at(j.s, g, stored, outer), 0, nil)
+	j.outer = s.Outer != nil && !j.given && !same(*s.Outer, j.p.Outer)
 }
 
 // outerOf is the outer scale that is stored, or 1.
@@ -190,26 +174,20 @@ func (s *Side) outerOf() float32 {
 func (j *judged) compareCodes(workers int) []bool {
 	s := j.s
 	wrong := make([]bool, s.written()*s.Heads*s.Cols)
-	n, outer := s.grid(), s.outerOf()
-	parallel.For(s.written(), 8, workers, func(from, to int) {
+	parallel.For(s.written()*s.Heads, 8, workers, func(from, to int) {
 		want := make([]byte, s.Cols)
-		e := j.r.encoder
-		for t := from; t < to; t++ {
-			for h := range s.Heads {
-				at := (t*s.Heads + h) * s.Cols
-				row, got := s.row(t, h), s.codes(t, h)
-				for c := range n.tile {
-					g := s.group(t, h, c)
-					if j.skip[g] {
-						continue
-					}
-					lo, hi := s.tile(c)
-					j.encode(&e, want[lo:hi], row[lo:hi], g, s.Scales[g], outer)
-					for i := lo; i < hi; i++ {
-						if got[i] != want[i] && number.IsFinite(row[i]) {
-							wrong[at+i] = true
-						}
-					}
+		for row := from; row < to; row++ {
+			t, h := row/s.Heads, row%s.Heads
+			values, got := s.row(t, h), s.codes(t, h)
+			for c := range s.grid().tile {
+				g := s.group(t, h, c)
+				lo, hi := s.tile(c)
+				if j.skip[g] {
+					continue
+				}
+				j.p.Encode(want[lo:hi], values[lo:hi], g, s.Scales[g], s.outerOf())
+				for i := lo; i < hi; i++ {
+					wrong[row*s.Cols+i] = got[i] != want[i] && number.IsFinite(values[i])
 				}
 			}
 		}
@@ -318,15 +296,4 @@ func (s *Side) readRow(want []float32, t, h int, scaleBFloat16, factorFirst bool
 			want[i] = number.FP16.Round(x)
 		}
 	}
-}
-
-// outcome is what a verdict says of counts and findings.
-func outcome(wrong, open bool) string {
-	switch {
-	case wrong:
-		return verdict.Fail
-	case open:
-		return verdict.Undecided
-	}
-	return verdict.Pass
 }

@@ -177,3 +177,42 @@ func TestMisuse(t *testing.T) {
 	_, err = Check(ctx, good(), nil, Claim{}, Options{})
 	require.ErrorIs(t, err, context.Canceled)
 }
+
+// TestNVFP4Pages judges block scales under an outer one that several tokens share, by the definition
+// of Model-Optimizer, and names codes that are cut.
+func TestNVFP4Pages(t *testing.T) {
+	for seed := range uint64(4) {
+		r := rand.New(rand.NewPCG(seed, 5))
+		for _, cut := range []bool{false, true} {
+			s := input(r, 37, 3, 48, 0, 1.5)
+			s.Format, s.ScaleFormat, s.Grid = madeE2M1.format, tensor.UE4M3Scales, Grid{8, 1, 16}
+			var all float32
+			amaxes := make([]float32, 5*3*3)
+			for i, x := range s.Input {
+				a := float32(math.Abs(float64(x)))
+				g := groupOf(s, i/s.Dim/s.Heads, i/s.Dim%s.Heads, i%s.Dim)
+				all, amaxes[g] = max(all, a), max(amaxes[g], a)
+			}
+			outer := all / 2688
+			s.Outer = &outer
+			for _, a := range amaxes {
+				s.Scales = append(s.Scales, float32(madeE4M3.decode(madeE4M3.encode(float64(a/float32(6*outer))))))
+			}
+			for i, x := range s.Input {
+				q := float64(x / float32(s.Scales[groupOf(s, i/s.Dim/s.Heads, i/s.Dim%s.Heads, i%s.Dim)]*outer))
+				code := madeE2M1.encode(q)
+				if cut && math.Abs(madeE2M1.decode(code)) > math.Abs(q) {
+					code--
+				}
+				s.Codes = append(s.Codes, code)
+			}
+			v, err := Check(context.Background(), s, nil, Claim{Rule: "nvfp4-modelopt"}, Options{})
+			require.NoError(t, err)
+			require.Equal(t, !cut, v.Pass, "%s\n%s", v.Title(), v.Cause())
+			if cut {
+				require.Contains(t, v.Cause(), "K: codes are rounded toward zero")
+				require.Equal(t, Kind("directed"), v.Findings[0].Kind)
+			}
+		}
+	}
+}

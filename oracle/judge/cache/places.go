@@ -135,39 +135,34 @@ func relate(n coord, page int, units []coord, sources [][]coord, bits float64) (
 	return nil, nil, 0
 }
 
-// expected is the scale that a group should have, or has where that is not known.
-func (j *judged) expected(g int) float32 {
-	if (j.r.rule == Static || j.r.open[g]) && g < len(j.s.Scales) {
-		return j.s.Scales[g]
+// key is the bytes of a row's codes and, if each row has its own, of its scales.
+func (s *Side) key(t, h int, scales []float32, codes []byte) string {
+	b := slices.Clone(codes)
+	for c := range s.grid().tile {
+		if s.perRow() {
+			b = binary.LittleEndian.AppendUint32(b, math.Float32bits(scales[s.group(t, h, c)]))
+		}
 	}
-	return j.r.scales[g].Stored
+	return string(b)
 }
 
-// own writes the codes that a row should have, and if each row has scales of its own, these.
-func (j *judged) own(t, h int, to []byte) []byte {
+// encode writes the codes of the values of a row under the scales of row u, in pieces while on, which may be nil, says so.
+func (j *judged) encode(dst []byte, u coord, values, scales []float32, on func(from, to int) bool) bool {
 	s := j.s
-	e := j.r.encoder
-	dst := make([]byte, s.Cols)
 	for c := range s.grid().tile {
 		lo, hi := s.tile(c)
-		g := s.group(t, h, c)
-		j.encode(&e, dst[lo:hi], s.row(t, h)[lo:hi], g, j.expected(g), s.outerOf())
-		if s.perRow() {
-			to = binary.LittleEndian.AppendUint32(to, math.Float32bits(j.expected(g)))
+		for g := s.group(u.token, u.head, c); lo < hi; {
+			to := hi
+			if on != nil {
+				to = min(lo+16, hi)
+			}
+			if j.p.Encode(dst[lo:to], values[lo:to], g, scales[g], s.outerOf()); on != nil && !on(lo, to) {
+				return false
+			}
+			lo = to
 		}
 	}
-	return append(to, dst...)
-}
-
-// hasRow is what a row holds, in the same form.
-func (j *judged) hasRow(t, h int, to []byte) []byte {
-	s := j.s
-	for c := range s.grid().tile {
-		if s.perRow() {
-			to = binary.LittleEndian.AppendUint32(to, math.Float32bits(s.Scales[s.group(t, h, c)]))
-		}
-	}
-	return append(to, s.codes(t, h)...)
+	return true
 }
 
 // telling reports whether a row's codes are such that another would hardly have them by chance.
@@ -179,43 +174,55 @@ func telling(codes []byte) bool {
 	return len(kinds) >= 4 && len(codes) >= 8
 }
 
+// page is how many tokens share scales, or 0.
+func (s *Side) page() int {
+	if s.Grid.Tokens >= s.Tokens {
+		return 0
+	}
+	return s.Grid.Tokens
+}
+
+// places are those of all rows.
+func (s *Side) places() (all []coord) {
+	for row := range s.Tokens * s.Heads {
+		all = append(all, coord{row / s.Heads, row % s.Heads, 0, 0})
+	}
+	return all
+}
+
 // wrongRows are rows with a wrong code or, where each has its own, a wrong scale.
 func (j *judged) wrongRows() (all []coord) {
 	s := j.s
-	for t := range s.written() {
-		for h := range s.Heads {
-			at := (t*s.Heads + h) * s.Cols
-			wrong := count(j.codes[at:at+s.Cols]) > 0
-			for c := range s.grid().tile {
-				wrong = wrong || s.perRow() && j.scales[s.group(t, h, c)]
-			}
-			if wrong {
-				all = append(all, coord{t, h, 0, 0})
-			}
+	for row, u := range s.places()[:s.written()*s.Heads] {
+		wrong := count(j.codes[row*s.Cols:][:s.Cols]) > 0
+		for c := range s.grid().tile {
+			wrong = wrong || s.perRow() && j.scales[s.group(u.token, u.head, c)]
+		}
+		if wrong {
+			all = append(all, u)
 		}
 	}
 	return all
 }
 
 // findMoved finds the rows that hold what belongs to others, or nothing.
-func (j *judged) findMoved(page int) (found []Finding) {
+func (j *judged) findMoved() (found []Finding) {
 	wrong := j.wrongRows()
 	if len(wrong) == 0 {
 		return nil
 	}
-	s := j.s
-	j.moved = map[[2]int]bool{}
+	s, o := j.s, j.other
 	index := map[string][]coord{}
 	put := func(from *judged, side int) {
-		for t := range s.Tokens {
-			for h := range s.Heads {
-				key := string(from.own(t, h, nil))
-				index[key] = append(index[key], coord{t, h, 0, side})
-			}
+		dst := make([]byte, s.Cols)
+		for _, u := range s.places() {
+			from.encode(dst, u, from.s.row(u.token, u.head), from.p.Scales, nil)
+			key := from.s.key(u.token, u.head, from.p.Scales, dst)
+			index[key] = append(index[key], coord{u.token, u.head, 0, side})
 		}
 	}
 	put(j, 0)
-	if o := j.other; o != nil && o.r != nil && o.s.Tokens == s.Tokens && o.s.Heads == s.Heads && o.s.Cols == s.Cols && o.s.grid() == s.grid() {
+	if o != nil && o.p != nil && o.s.Tokens == s.Tokens && o.s.Heads == s.Heads && o.s.Cols == s.Cols && o.s.grid() == s.grid() {
 		put(o, 1)
 		mixed := *j // K's values under the scales of V
 		side := *s
@@ -228,7 +235,7 @@ func (j *judged) findMoved(page int) (found []Finding) {
 	var sources [][]coord
 	for _, u := range wrong {
 		got := s.codes(u.token, u.head)
-		from := index[string(j.hasRow(u.token, u.head, nil))]
+		from := index[s.key(u.token, u.head, s.Scales, got)]
 		if len(from) == 0 && !s.perRow() {
 			from = j.underOwn(u, len(wrong))
 		}
@@ -241,43 +248,39 @@ func (j *judged) findMoved(page int) (found []Finding) {
 		}
 	}
 	if len(empty) > 0 {
-		found = append(found, j.rowsFinding("not-written", "zeros: not written", empty))
+		found = append(found, j.rowsFinding("not-written", "hold zeros: not written", empty))
 	}
 	if len(units) > 0 {
-		n := coord{s.Tokens, s.Heads, 1, 0}
-		own := true
-		for _, from := range sources {
-			own = own && slices.ContainsFunc(from, func(c coord) bool { return c.side == 0 })
-		}
-		what := "the rows"
-		for i := range sources {
-			sources[i] = slices.DeleteFunc(slices.Clone(sources[i]), func(c coord) bool { return own != (c.side == 0) })
-		}
-		kind, text := Kind("tokens-moved"), "the rows of other tokens, in no order that is known"
-		if !own && j.other != nil {
-			what = "the bytes of " + j.other.name
-			kind, text = "other-bytes", what+", of other tokens"
-		}
-		units, sources = both(units, sources)
-		if r, keys, _ := relate(n, page, units, sources, 64); r != nil {
-			kind, text = r.kind, r.say(what, keys)
-			if !own {
-				kind = "other-bytes"
-			}
-		}
-		found = append(found, j.rowsFinding(kind, text, units))
+		kind, text, units := j.whose("the bytes of %s", units, sources)
+		found = append(found, j.rowsFinding(kind, "hold "+text, units))
 	}
 	return found
 }
 
-// both leaves out units without sources.
-func both(units []coord, sources [][]coord) (u []coord, s [][]coord) {
-	for i := range units {
-		if len(sources[i]) > 0 {
-			u, s = append(u, units[i]), append(s, sources[i])
+// whose says of rows whose they are, and of which: of the other side where one is not of this.
+func (j *judged) whose(others string, units []coord, sources [][]coord) (kind Kind, text string, of []coord) {
+	own := true
+	for _, from := range sources {
+		own = own && slices.ContainsFunc(from, func(c coord) bool { return c.side == 0 })
+	}
+	what := "the rows"
+	kind, text = "tokens-moved", "the rows of other tokens, in no order that is known"
+	if !own {
+		what = fmt.Sprintf(others, j.other.name)
+		kind, text = "other-bytes", what+", of other tokens"
+	}
+	var from [][]coord
+	for i, u := range units {
+		if f := slices.DeleteFunc(slices.Clone(sources[i]), func(c coord) bool { return own != (c.side == 0) }); len(f) > 0 {
+			of, from = append(of, u), append(from, f)
 		}
 	}
-	return u, s
+	if r, keys, _ := relate(coord{j.s.Tokens, j.s.Heads, 1, 0}, j.s.page(), of, from, 64); r != nil {
+		if text = r.say(what, keys); own {
+			kind = r.kind
+		}
+	}
+	return kind, text, of
 }
 
 // mostSought is how many rows are compared with all others one by one.
@@ -289,27 +292,11 @@ func (j *judged) underOwn(u coord, wrong int) (all []coord) {
 	if s.grid().token*s.grid().head < 2 || wrong > mostSought && (u.token*s.Heads+u.head)%(wrong/mostSought+1) != 0 {
 		return nil
 	}
-	got := s.codes(u.token, u.head)
-	e := j.r.encoder
-	dst := make([]byte, s.Cols)
-	for t := range s.Tokens {
-		for h := range s.Heads {
-			if t == u.token && h == u.head {
-				continue
-			}
-			row, same := s.row(t, h), true
-			for c := 0; same && c < s.grid().tile; c++ {
-				lo, hi := s.tile(c)
-				g := s.group(u.token, u.head, c)
-				for from := lo; same && from < hi; from += 16 {
-					to := min(from+16, hi)
-					j.encode(&e, dst[from:to], row[from:to], g, s.Scales[g], s.outerOf())
-					same = bytes.Equal(dst[from:to], got[from:to])
-				}
-			}
-			if same {
-				all = append(all, coord{t, h, 0, 0})
-			}
+	got, dst := s.codes(u.token, u.head), make([]byte, s.Cols)
+	for row := range s.Tokens * s.Heads {
+		v := coord{row / s.Heads, row % s.Heads, 0, 0}
+		if v != u && j.encode(dst, u, s.row(v.token, v.head), s.Scales, func(from, to int) bool { return bytes.Equal(dst[from:to], got[from:to]) }) {
+			all = append(all, v)
 		}
 	}
 	return all
@@ -317,14 +304,11 @@ func (j *judged) underOwn(u coord, wrong int) (all []coord) {
 
 // rowsFinding says that rows hold something, and takes them from what else is explained.
 func (j *judged) rowsFinding(kind Kind, text string, units []coord) Finding {
-	if j.rowKinds == nil {
-		j.rowKinds = map[Kind]bool{}
-	}
 	j.rowKinds[kind] = true
 	for _, u := range units {
 		j.moved[[2]int{u.token, u.head}] = true
 	}
-	return Finding{Side: j.name, Stage: "places", Kind: kind, Text: fmt.Sprintf("%s of %s hold %s", rowsOf(j.s, units), j.name, text), Seen: kind.Seen(), Sure: true}
+	return Finding{Side: j.name, Stage: "places", Kind: kind, Text: fmt.Sprintf("%s of %s %s", rowsOf(j.s, units), j.name, text), Seen: kind.Seen(), Sure: true}
 }
 
 // rowsOf names the tokens and heads of rows.
@@ -348,24 +332,21 @@ func rangesOf(all []int) string {
 
 // findStale finds rows whose codes have nothing to do with the input, neither under the
 // scales that are stored nor under those that the input asks for.
-func (j *judged) findStale() (found []Finding) {
+func (j *judged) findStale(unexplained bool) (found []Finding) {
 	s := j.s
 	var units []coord
 	for _, u := range j.wrongRows() {
-		if s.Cols < 16 || j.isMoved(u.token, u.head) {
+		if !unexplained || s.Cols < 16 || j.isMoved(u.token, u.head) {
 			continue
 		}
-		if j.unlike(u, func(g int) float32 { return s.Scales[g] }) && j.unlike(u, func(g int) float32 { return j.r.scales[g].Stored }) {
+		if j.unlike(u, func(g int) float32 { return s.Scales[g] }) && j.unlike(u, func(g int) float32 { return j.p.Scales[g] }) {
 			units = append(units, u)
 		}
 	}
 	if len(units) == 0 {
 		return nil
 	}
-	if j.moved == nil {
-		j.moved = map[[2]int]bool{}
-	}
-	return []Finding{j.rowsFinding("stale-rows", "bytes that are of no token of the input: not written, of an earlier one (stale), or of another sequence", units)}
+	return []Finding{j.rowsFinding("stale-rows", "hold bytes that are of no token of the input: not written, of an earlier one (stale), or of another sequence", units)}
 }
 
 // unlike reports whether a row of codes under scales is hardly correlated with the input.
@@ -383,59 +364,52 @@ func (j *judged) unlike(u coord, scale func(g int) float32) bool {
 }
 
 // readFrom finds the rows that are read in place of others.
-func (j *judged) readFrom(x *explainer, page int) *Finding {
-	s := j.s
-	rows := min(s.read(), s.written())
+func (j *judged) readFrom(at stage) *Finding {
+	s, o := j.s, j.other
+	if at != reads {
+		return nil
+	}
+	rows := min(s.read(), s.written()) * s.Heads
 	index := map[string][]coord{}
-	key := func(value func(i int) float32) string {
-		b := make([]byte, 0, 4*s.Cols)
-		for i := range s.Cols {
-			b = binary.LittleEndian.AppendUint32(b, math.Float32bits(value(i)))
+	key := func(values []float32) string {
+		b := make([]byte, 0, 4*len(values))
+		for _, v := range values {
+			b = binary.LittleEndian.AppendUint32(b, math.Float32bits(v))
 		}
 		return string(b)
 	}
 	put := func(o *judged, side int) {
-		for t := range min(rows, o.s.written()) {
-			for h := range s.Heads {
-				k := key(func(i int) float32 {
-					return o.s.value(o.s.Format.Float32(o.s.codes(t, h)[i]), o.s.Scales[o.s.group(t, h, i/o.s.Grid.Cols)], o.s.outerOf(), o.factorFirst)
-				})
-				index[k] = append(index[k], coord{t, h, 0, side})
+		values := make([]float32, s.Cols)
+		for row := range min(rows, o.s.written()*o.s.Heads) {
+			t, h := row/s.Heads, row%s.Heads
+			for i, code := range o.s.codes(t, h) {
+				values[i] = o.s.value(o.s.Format.Float32(code), o.s.Scales[o.s.group(t, h, i/o.s.Grid.Cols)], o.s.outerOf(), o.factorFirst)
 			}
+			k := key(values)
+			index[k] = append(index[k], coord{t, h, 0, side})
 		}
 	}
 	put(j, 0)
-	if o := j.other; o != nil && o.r != nil && o.s.Heads == s.Heads && o.s.Cols == s.Cols {
+	if o != nil && o.p != nil && o.s.Heads == s.Heads && o.s.Cols == s.Cols {
 		put(o, 1)
 	}
 	var units []coord
 	var sources [][]coord
-	for t := range rows {
-		for h := range s.Heads {
-			at := (t*s.Heads + h) * s.Dim
-			if count(j.reads[at:at+s.Cols]) == 0 {
-				continue
-			}
-			from := index[key(func(i int) float32 { return s.Read[at+i] })]
+	for row := range rows {
+		if at := row * s.Dim; count(j.reads[at:at+s.Cols]) > 0 {
+			from := index[key(s.Read[at:at+s.Cols])]
 			if len(from) == 0 {
 				return nil
 			}
-			units, sources = append(units, coord{t, h, 0, 0}), append(sources, from)
+			units, sources = append(units, coord{row / s.Heads, row % s.Heads, 0, 0}), append(sources, from)
 		}
 	}
-	r, keys, _ := relate(coord{s.Tokens, s.Heads, 1, 0}, page, units, sources, 64)
-	what, kind, text := "the rows", Kind("tokens-moved"), "the rows of other tokens"
-	if len(units) > 0 && sources[0][0].side == 1 {
-		what, kind, text = "what "+j.other.name+" holds", "other-bytes", "what "+j.other.name+" holds"
-	}
-	if r != nil {
-		kind, text = r.kind, r.say(what, keys)
-	}
+	kind, text, units := j.whose("what %s holds", units, sources)
 	return &Finding{Side: j.name, Stage: "read", Kind: kind, Text: fmt.Sprintf("%s of %s are read as %s", rowsOf(s, units), j.name, text), Seen: kind.Seen(), Sure: true}
 }
 
 // elsewhere finds whose scales those that are wrong are.
-func (x *explainer) elsewhere(page int) *Finding {
+func (x *explainer) elsewhere() *Finding {
 	s := x.j.s
 	n := s.grid()
 	if n.token*n.head*n.tile < 2 || x.at == outers {
@@ -469,13 +443,13 @@ func (x *explainer) elsewhere(page int) *Finding {
 		if len(from) == 0 {
 			return nil
 		}
-		units, sources = append(units, x.group(u)), append(sources, from)
+		units, sources = append(units, s.coordOf(x.number(u))), append(sources, from)
 	}
 	bits := 0.0
 	for _, u := range x.wrong[:1] {
 		bits = x.evidence(u)
 	}
-	r, keys, evidence := relate(n, max(page/s.Grid.Tokens, 0), units, sources, bits)
+	r, keys, evidence := relate(n, s.page()/s.Grid.Tokens, units, sources, bits)
 	if r == nil || evidence < 20 && !x.j.rowKinds[r.kind] {
 		return nil
 	}

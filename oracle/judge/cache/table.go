@@ -7,18 +7,20 @@ import (
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/internal/number"
 	"github.com/octavo-fp8/octavo/oracle/explain"
-	"github.com/octavo-fp8/octavo/scaling"
+	"github.com/octavo-fp8/octavo/oracle/judge/quantizer"
 )
 
-// Kind is a kind of fault: the name of a row of the table. [Kinds] has all.
+// Kind is a kind of fault: the name of a row of the table, or of a quantizer's. [Kinds] has the
+// former.
 type Kind string
 
-// Kinds returns all kinds.
+// Kinds returns all kinds that are those of caches alone.
 func Kinds() []Kind { return table.Kinds() }
 
-// Known lists the kinds of fault that are looked for, in words.
+// Known lists the kinds of fault that are looked for, in words: what caches have of their own, and
+// what quantizers have.
 func Known() []explain.Known {
-	return table.Known(func(e *entry) explain.Known { return explain.Known{Kind: e.name, Text: e.text, Reports: e.seen} })
+	return append(table.Known(func(e *entry) explain.Known { return explain.Known{Kind: e.name, Text: e.text, Reports: e.seen} }), quantizer.KnownOfParts()...)
 }
 
 // Seen returns the public issues in which the fault was seen, as owner/name#number.
@@ -54,12 +56,13 @@ const (
 	everywhere = outers | scales | codes | reads
 )
 
-// fault is a row with its parameters, of which those count that the row has.
+// fault is a row with its parameters, of which those count that the row has, or a quantizer's.
 type fault struct {
-	Kind    Kind
-	Format  fp8.Format
-	Profile scaling.Profile
-	Value   float32 // a factor, or a largest value
+	Kind   Kind
+	of     *quantizer.Fault
+	Format fp8.Format
+	Value  float32 // a factor
+	Back   bool
 	// Part is of the tokens, heads or columns that the amax is of: from Low up to High.
 	Part      axis
 	Low, High int
@@ -77,39 +80,60 @@ const (
 	columns
 )
 
-// entry is a row of the table: words, and what takes the place of the scale (scaled) or of how
-// values and codes are converted (policy, convert).
+// source returns the scale, and the outer scale, that a unit has with a fault, where right and
+// outer are what it should have. ok is false where the fault does not say.
+type source func(x *explainer, f fault, u coord, right, outer float32) (scale, of float32, ok bool)
+
+// entry is a row of the table: words, and what takes the place of the scale or of what codes are
+// read as. What values are made to is the quantizer's to say.
 type entry struct {
 	name, text string
 	at         stage
 	seen       []string
 	list       func(x *explainer) []fault // nil: once
-
-	// source returns the scale, and the outer scale, that a unit has with the fault. right is
-	// what it should have.
-	source func(x *explainer, f fault, u coord, right, outer float32) (float32, float32, bool)
-
-	policy  func(f fault, p *fp8.Policy) fp8.Format                                 // codes
-	codes   func(x *explainer, f fault, values []float32, by fp8.Scale, dst []byte) // codes
-	value   func(x *explainer, f fault, code byte, scale, outer float32) float32    // reads
-	pairs   bool                                                                    // the codes of a byte are exchanged
-	opens   bool                                                                    // such a cache may be right: nobody claimed otherwise
-	phrased func(x *explainer, f fault) string
+	source     source
+	value      func(x *explainer, f fault, code byte, scale, outer float32) float32 // reads
+	phrased    func(x *explainer, f fault) string
 }
 
 // simply is a source that is a function of the right scale.
-func simply(of func(s float32) float32) func(*explainer, fault, coord, float32, float32) (float32, float32, bool) {
+func simply(of func(s float32) float32) source {
 	return func(_ *explainer, _ fault, _ coord, right, outer float32) (float32, float32, bool) {
 		return of(right), outer, true
 	}
 }
 
-func nearestPower(s float32) float32 {
-	down := number.PowerDown(s)
-	if s/down >= math.Sqrt2 {
-		return 2 * down
+// outerly is a source that is a function of the outer scale, where there is one.
+func outerly(of func(s float32) float32) source {
+	return func(_ *explainer, _ fault, _ coord, right, outer float32) (float32, float32, bool) {
+		return right, of(outer), outer != 1
 	}
-	return down
+}
+
+// powerFrom rounds up to a power of two what is at least so many times the one below.
+func powerFrom(up float32) source {
+	return simply(func(s float32) float32 {
+		down := number.PowerDown(s)
+		if s/down >= up {
+			return 2 * down
+		}
+		return down
+	})
+}
+
+// read is what codes of another value, or values that are rounded in another way, are read as.
+func read(code func(f fp8.Format, code byte) float32) func(*explainer, fault, byte, float32, float32) float32 {
+	return func(x *explainer, _ fault, c byte, scale, outer float32) float32 {
+		return x.j.s.value(code(x.j.s.Format, c), scale, outer, x.j.factorFirst)
+	}
+}
+
+func readRounded(round func(v float32) float32) func(*explainer, fault, byte, float32, float32) float32 {
+	return func(x *explainer, _ fault, c byte, scale, outer float32) float32 {
+		s := *x.j.s
+		s.ReadAs = Float32
+		return x.j.s.rounded(round(s.value(s.Format.Float32(c), scale, outer, x.j.factorFirst)))
+	}
 }
 
 var flashMLA = []string{"deepseek-ai/FlashMLA#184"}
@@ -117,132 +141,55 @@ var flashMLA = []string{"deepseek-ai/FlashMLA#184"}
 var table = explain.NewTable[Kind]("cache", ErrSide, []entry{
 	{name: "none", text: "nothing"},
 	{name: "scale-of-other", text: "the scale of the other of K and V", at: everywhere, source: ofOther, seen: []string{"vllm-project/vllm#37054"}},
-	{name: "scale-computed", text: "the scale that the input asks for, and not the one that is stored", at: codes, source: computed},
-	{name: "scale-unrounded", text: "the scale before it was rounded to a power of two", at: codes, source: unrounded, seen: []string{"sgl-project/sglang#28418"}},
+	{name: "scale-computed", text: "the scale that the input asks for, and not the one that is stored", at: codes,
+		source: func(x *explainer, _ fault, u coord, _, outer float32) (float32, float32, bool) {
+			g := x.j.s.numberOf(u)
+			return x.j.p.Scales[g], outer, !x.j.p.Open[g]
+		}},
 	{name: "scale-power-up", text: "the scale rounded up to a power of two", at: everywhere, source: simply(number.PowerUp), seen: flashMLA},
 	{name: "scale-power-down", text: "the scale rounded down to a power of two", at: everywhere, source: simply(number.PowerDown), seen: flashMLA},
-	{name: "scale-power-nearest", text: "the scale rounded to the nearest power of two, by its logarithm", at: everywhere, source: simply(nearestPower), seen: flashMLA},
-	{name: "scale-power-nearest-linear", text: "the scale rounded to the nearest power of two", at: everywhere, source: simply(func(s float32) float32 {
-		if down := number.PowerDown(s); s < 1.5*down {
-			return down
-		}
-		return number.PowerUp(s)
-	}), seen: flashMLA},
+	{name: "scale-power-nearest", text: "the scale rounded to the nearest power of two, by its logarithm", at: everywhere, source: powerFrom(math.Sqrt2), seen: flashMLA},
+	{name: "scale-power-nearest-linear", text: "the scale rounded to the nearest power of two", at: everywhere, source: powerFrom(1.5), seen: flashMLA},
 	{name: "scale-bf16", text: "the scale rounded to bfloat16", at: everywhere, source: simply(number.BF16.Round)},
 	{name: "scale-fp16", text: "the scale rounded to float16", at: everywhere, source: simply(number.FP16.Round)},
 	{name: "scale-not-applied", text: "a scale of 1: the scale is not applied", at: everywhere, source: simply(func(float32) float32 { return 1 }),
 		seen: []string{"sgl-project/sglang#18818", "sgl-project/sglang#20705"}},
 	{name: "scale-twice", text: "the square of the scale: it is applied twice", at: everywhere, source: simply(func(s float32) float32 { return s * s })},
 	{name: "scale-reciprocal", text: "the reciprocal of the scale", at: everywhere, source: simply(func(s float32) float32 { return 1 / s })},
-	{name: "outer-not-applied", text: "the block's scale alone: the outer scale is not applied", at: used, source: func(_ *explainer, _ fault, _ coord, right, outer float32) (float32, float32, bool) {
-		return right, 1, outer != 1
+	{name: "outer-not-applied", text: "the block's scale alone: the outer scale is not applied", at: used, source: outerly(func(float32) float32 { return 1 })},
+	{name: "outer-twice", text: "the outer scale twice", at: used, source: outerly(func(s float32) float32 { return s * s })},
+	{name: "outer-reciprocal", text: "the reciprocal of the outer scale", at: used, source: outerly(func(s float32) float32 { return 1 / s })},
+	{name: "outer-of-other", text: "the outer scale of the other of K and V", at: used, source: func(x *explainer, _ fault, _ coord, right, _ float32) (float32, float32, bool) {
+		if o := x.j.other; o != nil && o.s.Outer != nil {
+			return right, *o.s.Outer, true
+		}
+		return 0, 0, false
 	}},
-	{name: "outer-twice", text: "the outer scale twice", at: used, source: func(_ *explainer, _ fault, _ coord, right, outer float32) (float32, float32, bool) {
-		return right, outer * outer, outer != 1
-	}},
-	{name: "outer-reciprocal", text: "the reciprocal of the outer scale", at: used, source: func(_ *explainer, _ fault, _ coord, right, outer float32) (float32, float32, bool) {
-		return right, 1 / outer, outer != 1
-	}},
-	{name: "outer-of-other", text: "the outer scale of the other of K and V", at: used, source: outerOfOther},
-	{name: "scale-max", text: "amax over another largest value", at: scales, list: listMaxima, source: overMax,
-		phrased: func(x *explainer, f fault) string {
-			return fmt.Sprintf("amax/%v, where %v is the largest value of %v", f.Value, maxOf(x.j.s.Format), x.j.s.Format)
-		}},
-	{name: "scale-times-reciprocal", text: "amax times the rounded reciprocal of the format's largest value", at: scales, opens: true, source: timesReciprocal},
-	{name: "scale-exponent-down", text: "amax over the largest value, rounded down to a power of two", at: scales, seen: []string{"vllm-project/vllm#43557"},
-		source: func(x *explainer, f fault, u coord, right, outer float32) (float32, float32, bool) {
-			s, outer, ok := unrounded(x, f, u, right, outer)
-			return number.PowerDown(s), outer, ok
-		}},
-	{name: "scale-profile", text: "the scale of another profile", at: scales, list: listProfiles, source: ofProfile,
-		phrased: func(_ *explainer, f fault) string { return fmt.Sprintf("the scale of profile %s", f.Profile) }},
 	{name: "scale-factor", text: "the scale times a power of two", at: everywhere, list: listFactors, source: func(_ *explainer, f fault, _ coord, right, outer float32) (float32, float32, bool) {
 		return right * f.Value, outer, true
 	}, phrased: func(_ *explainer, f fault) string { return fmt.Sprintf("%v times the scale", f.Value) }},
 	{name: "scale-swizzled", text: "scales of four tokens, block by block, where those of one token after the other are meant, or the other way round", at: everywhere, list: listSwizzled, source: swizzled,
 		seen: []string{"vllm-project/vllm#50084", "vllm-project/vllm#55976"}},
-	{name: "amax-part", text: "an amax that leaves out a part", at: scales, list: listParts, source: ofPart, seen: []string{"vllm-project/vllm#42956"}, phrased: sayPart},
-	{name: "amax-grid", text: "an amax over other groups", at: scales, list: listGrids, source: ofGrid, phrased: sayGrid},
-
-	{name: "amax-bf16", text: "the amax of the input rounded to bfloat16", at: scales, source: func(x *explainer, _ fault, u coord, _, outer float32) (float32, float32, bool) {
-		return x.claim.scale(x.j.r.rule, x.j.s.Format, bfloat16(x.j.r.amaxes[x.j.s.numberOf(u)])), outer, x.j.s.InputBits > 7 && (x.floats() || x.j.r.rule == Pow2)
-	}},
-	{name: "input-bf16", text: "the input is rounded to bfloat16 first", at: codes, codes: func(x *explainer, _ fault, values []float32, by fp8.Scale, dst []byte) {
-		rounded := make([]float32, len(values))
-		for i, v := range values {
-			rounded[i] = bfloat16(v)
-		}
-		x.encode(dst, rounded, by)
-	}},
-
-	{name: "multiplied", text: "values are multiplied by the rounded reciprocal of the scale, and not divided by it", at: codes, opens: true, codes: otherArithmetic(true)},
-	{name: "divided", text: "values are divided by the scale, and not multiplied by its rounded reciprocal", at: codes, opens: true, codes: otherArithmetic(false)},
-	{name: "rounded-twice-bf16", text: "quotients are rounded to bfloat16 first and then to codes", at: codes, policy: func(_ fault, p *fp8.Policy) fp8.Format {
-		p.Quotient = fp8.QuotientBFloat16
-		return 0
-	}, seen: []string{"flashinfer-ai/flashinfer#5128"}},
-	{name: "rounded-twice-fp16", text: "quotients are rounded to float16 first and then to codes", at: codes, policy: func(_ fault, p *fp8.Policy) fp8.Format {
-		p.Quotient = fp8.QuotientFloat16
-		return 0
-	}, seen: []string{"triton-lang/triton#11753"}},
-	{name: "truncated", text: "codes are rounded toward zero", at: codes, policy: func(_ fault, p *fp8.Policy) fp8.Format {
-		p.Rounding = fp8.TowardZero
-		return 0
-	}},
-	{name: "ties-toward-zero", text: "ties are rounded toward zero", at: codes, policy: func(_ fault, p *fp8.Policy) fp8.Format {
-		p.Rounding = fp8.NearestTowardZero
-		return 0
-	}},
-	{name: "ties-away", text: "ties are rounded away from zero", at: codes, codes: tiesAway},
-	{name: "overflow-nan", text: "values that are too large become NaN in place of the largest code", at: codes, policy: func(_ fault, p *fp8.Policy) fp8.Format {
-		p.Overflow = fp8.OverflowNonFinite
-		return 0
-	}},
-	{name: "saturates-early", text: "values saturate below the largest code", at: codes, list: listLimits, codes: saturatesEarly,
-		phrased: func(_ *explainer, f fault) string { return fmt.Sprintf("codes saturate at %v", f.Value) }},
-	{name: "subnormals-zero", text: "subnormal codes are zero", at: codes, codes: subnormalsZero},
-	{name: "zeros-positive", text: "what becomes zero has lost its sign", at: codes, opens: true, codes: func(x *explainer, _ fault, values []float32, by fp8.Scale, dst []byte) {
-		x.encode(dst, values, by)
-		for i, code := range dst {
-			if x.j.s.Format.IsZero(code) {
-				dst[i] = 0
-			}
-		}
-	}},
-	{name: "sign-lost", text: "signs are lost", at: codes, codes: func(x *explainer, _ fault, values []float32, by fp8.Scale, dst []byte) {
-		magnitudes := make([]float32, len(values))
-		for i, v := range values {
-			magnitudes[i] = float32(math.Abs(float64(v)))
-		}
-		x.encode(dst, magnitudes, by)
-	}},
-	{name: "written-as", text: "codes are of another format", at: codes, list: listFormats, codes: writtenAs,
-		phrased: func(_ *explainer, f fault) string { return fmt.Sprintf("codes are those of %v", f.Format) }},
-	{name: "nibbles", text: "the two codes of each byte are exchanged", at: codes, pairs: true},
+	{name: "amax-part", text: "an amax that leaves out a part", at: scales, list: listParts, source: ofSelection, seen: []string{"vllm-project/vllm#42956"}, phrased: sayPart},
+	{name: "amax-grid", text: "an amax over other groups", at: scales, list: listGrids, source: ofSelection,
+		phrased: func(x *explainer, f fault) string { return "the amax of " + f.side(x).granularity() }},
 
 	{name: "read-as", text: "codes are read in another format", at: reads, list: listFormats, value: func(x *explainer, f fault, code byte, scale, outer float32) float32 {
 		return x.j.s.value(f.Format.Float32(code), scale, outer, x.j.factorFirst)
 	}, phrased: func(_ *explainer, f fault) string { return fmt.Sprintf("codes are read as %v", f.Format) }},
-	{name: "read-truncated", text: "what is read is cut to bfloat16, not rounded", at: reads, value: func(x *explainer, _ fault, code byte, scale, outer float32) float32 {
-		v := x.wide(code, scale, outer)
-		return math.Float32frombits(math.Float32bits(v) &^ 0xFFFF)
-	}},
-	{name: "read-through-fp16", text: "what is read is rounded to float16 first", at: reads, value: func(x *explainer, _ fault, code byte, scale, outer float32) float32 {
-		return x.j.s.rounded(number.FP16.Round(x.wide(code, scale, outer)))
-	}},
-	{name: "read-through-bf16", text: "what is read is rounded to bfloat16 first", at: reads, value: func(x *explainer, _ fault, code byte, scale, outer float32) float32 {
-		return x.j.s.rounded(number.BF16.Round(x.wide(code, scale, outer)))
-	}},
-	{name: "read-subnormals-zero", text: "subnormal codes are read as zero", at: reads, value: func(x *explainer, _ fault, code byte, scale, outer float32) float32 {
-		v := x.j.s.Format.Float32(code)
-		if subnormal(x.j.s.Format, code) {
+	{name: "read-truncated", text: "what is read is cut to bfloat16, not rounded", at: reads,
+		value: readRounded(func(v float32) float32 { return math.Float32frombits(math.Float32bits(v) &^ 0xFFFF) })},
+	{name: "read-through-fp16", text: "what is read is rounded to float16 first", at: reads, value: readRounded(number.FP16.Round)},
+	{name: "read-through-bf16", text: "what is read is rounded to bfloat16 first", at: reads, value: readRounded(number.BF16.Round)},
+	{name: "read-subnormals-zero", text: "subnormal codes are read as zero", at: reads, value: read(func(f fp8.Format, code byte) float32 {
+		v := f.Float32(code)
+		if math.Abs(float64(v)) < float64(f.MinNormal()) {
 			v = float32(math.Copysign(0, float64(v)))
 		}
-		return x.j.s.value(v, scale, outer, x.j.factorFirst)
-	}},
-	{name: "read-sign-lost", text: "signs are lost where codes are read", at: reads, value: func(x *explainer, _ fault, code byte, scale, outer float32) float32 {
-		return x.j.s.value(float32(math.Abs(float64(x.j.s.Format.Float32(code)))), scale, outer, x.j.factorFirst)
-	}},
+		return v
+	})},
+	{name: "read-sign-lost", text: "signs are lost where codes are read", at: reads,
+		value: read(func(f fp8.Format, code byte) float32 { return float32(math.Abs(float64(f.Float32(code)))) })},
 
 	// What is found by other means than by trying each: where rows and scales are from.
 	{name: "scale-elsewhere", text: "the scale of another place"},

@@ -1,7 +1,6 @@
 package cache
 
 import (
-	"bufio"
 	"fmt"
 	"io"
 	"strings"
@@ -19,15 +18,11 @@ func (v *Verdict) Title() string {
 		}
 	}
 	var parts []string
-	for _, name := range []string{"outer", "scales", "codes", "wide", "read"} {
-		noun := map[string]string{"outer": "outer scales", "wide": "values without codes", "read": "values that were read"}[name]
-		if noun == "" {
-			noun = name
-		}
-		if n, of := wrong[name], judged[name]; of > 0 && v.Pass {
-			parts = append(parts, fmt.Sprintf("%d %s", of, noun))
+	for _, of := range [][2]string{{"outer", "outer scales"}, {"scales", "scales"}, {"codes", "codes"}, {"wide", "values without codes"}, {"read", "values that were read"}} {
+		if n, all := wrong[of[0]], judged[of[0]]; all > 0 && v.Pass {
+			parts = append(parts, fmt.Sprintf("%d %s", all, of[1]))
 		} else if n > 0 {
-			parts = append(parts, fmt.Sprintf("%d of %d %s", n, of, noun))
+			parts = append(parts, fmt.Sprintf("%d of %d %s", n, all, of[1]))
 		}
 	}
 	text := strings.Join(parts, ", ")
@@ -43,18 +38,16 @@ func (v *Verdict) Title() string {
 }
 
 // Cause says what explains what is wrong; "" where nothing is.
-func (v *Verdict) Cause() string {
-	if v.Pass {
-		return ""
-	}
-	var all []string
+func (v *Verdict) Cause() string { return strings.Join(v.causes(), "\n") }
+
+func (v *Verdict) causes() (all []string) {
 	for _, f := range v.Findings {
 		all = append(all, f.String())
 	}
-	if len(all) == 0 {
-		return "no known fault explains it"
+	if len(all) == 0 && !v.Pass {
+		all = []string{"no known fault explains it"}
 	}
-	return strings.Join(all, "\n")
+	return all
 }
 
 // terms are what was judged.
@@ -90,18 +83,7 @@ func (v *Verdict) counts() (lines []verdict.Line) {
 
 // WriteText writes the verdict for people.
 func (v *Verdict) WriteText(w io.Writer) error {
-	b := bufio.NewWriter(w)
-	fmt.Fprintln(b, verdict.Hanging("", v.Title(), 2))
-	for line := range strings.SplitSeq(v.Cause(), "\n") {
-		if line != "" {
-			fmt.Fprintln(b, verdict.Hanging("", line, 2))
-		}
-	}
-	for _, lines := range [][]verdict.Line{v.terms(), v.counts()} {
-		fmt.Fprintln(b)
-		verdict.WriteHanging(b, lines)
-	}
-	return b.Flush()
+	return verdict.WriteReport(w, v.Title(), v.causes(), v.terms(), v.counts())
 }
 
 // WritePage writes the verdict as an HTML page that needs nothing else, with a map of the rows
@@ -126,8 +108,8 @@ func (v *Verdict) WritePage(w io.Writer) error {
 	p.Map.RowsOf, p.Map.ColsOf = verdict.Axis{One: "head", Many: "heads"}, verdict.Axis{One: "token", Many: "tokens"}
 	p.Map.Unit, p.Map.Bits = "wrong bits of a row", true
 	p.Heading = "Share of each row of " + s.Side + " that is wrong: "
-	if cause := v.Cause(); cause != "" {
-		verdict.PutParagraphs(&p.Text, "What explains it", strings.Split(cause, "\n"))
+	if causes := v.causes(); len(causes) > 0 {
+		verdict.PutParagraphs(&p.Text, "What explains it", causes)
 	}
 	verdict.PutLines(&p.Text, "Findings", v.counts())
 	verdict.PutLines(&p.Text, "What was judged", v.terms())

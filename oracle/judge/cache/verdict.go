@@ -1,17 +1,15 @@
 package cache
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
 	"slices"
 	"strings"
 
-	"github.com/octavo-fp8/octavo/fp8"
-	"github.com/octavo-fp8/octavo/internal/number"
 	"github.com/octavo-fp8/octavo/internal/textout"
 	"github.com/octavo-fp8/octavo/internal/verdict"
-	"github.com/octavo-fp8/octavo/scaling"
 	"github.com/octavo-fp8/octavo/tensor"
 )
 
@@ -105,23 +103,20 @@ func (x *job) verdict(ctx context.Context) (*Verdict, error) {
 		unexplained = unexplained || !all
 	}
 	for _, s := range v.Sides {
-		for _, t := range s.Stages {
-			wrong = wrong || t.Wrong > 0
-		}
+		wrong = wrong || slices.ContainsFunc(s.Stages, func(t Stage) bool { return t.Wrong > 0 })
 	}
-	open := wrong && !unexplained && len(v.Findings) > 0 && x.claim.Rule == "" && !x.claim.Multiply
-	for _, f := range v.Findings {
-		wrong = true
-		open = open && f.opens
-	}
-	if open {
-		wrong = false
+	closed := slices.ContainsFunc(v.Findings, func(f Finding) bool { return !f.opens }) || x.claim.Rule != "" || x.claim.Multiply
+	switch {
+	case !wrong && len(v.Findings) == 0:
+		v.Pass, v.Outcome = true, verdict.Pass
+	case unexplained || closed || len(v.Findings) == 0 || !wrong:
+		v.Outcome = verdict.Fail
+	default:
+		v.Outcome = verdict.Undecided
 		for _, f := range v.Findings {
 			v.Unclaimed = append(v.Unclaimed, f.Text)
 		}
 	}
-	v.Outcome = outcome(wrong, open)
-	v.Pass = v.Outcome == verdict.Pass
 	v.Findings = merged(v.Findings)
 	return v, nil
 }
@@ -145,14 +140,7 @@ func merged(all []Finding) []Finding {
 func (j *judged) counted() Judged {
 	s := j.s
 	r := Judged{Side: j.name, Tokens: s.Tokens, Heads: s.Heads, Dim: s.Dim, Format: s.Format.String(),
-		ScaleFormat: s.ScaleFormat.String(), Granularity: s.granularity(), Rule: j.r.rule}
-	if s.Outer != nil && j.r.rule != Static && !j.r.given {
-		t := Stage{Name: "outer", Judged: 1}
-		if j.outer {
-			t.Wrong, t.First = 1, fmt.Sprintf("got %v, want %v", *s.Outer, j.r.outer)
-		}
-		r.Stages = append(r.Stages, t)
-	}
+		ScaleFormat: s.ScaleFormat.String(), Granularity: s.granularity(), Rule: j.rule}
 	add := func(name string, all []bool, open int, first func(i int) string) {
 		t := Stage{Name: name, Judged: len(all) - open, Wrong: count(all)}
 		if t.Wrong > 0 {
@@ -163,11 +151,13 @@ func (j *judged) counted() Judged {
 	place := func(i, cols, from int) string {
 		return fmt.Sprintf("token %d, head %d, column %d", i/cols/s.Heads, i/cols%s.Heads, i%cols+from)
 	}
-	open := count(j.r.open[:len(j.scales)])
-	if j.r.rule != Static {
-		add("scales", j.scales, open, func(g int) string {
+	if s.Outer != nil && !j.given {
+		add("outer", []bool{j.outer}, 0, func(int) string { return fmt.Sprintf("got %v, want %v", *s.Outer, j.p.Outer) })
+	}
+	if j.rule != Static {
+		add("scales", j.scales, count(j.p.Open[:len(j.scales)]), func(g int) string {
 			u := s.coordOf(g)
-			return fmt.Sprintf("scale [%d, %d, %d]: got %v, want %v", u.token, u.head, u.tile, s.Scales[g], j.r.scales[g].Stored)
+			return fmt.Sprintf("scale [%d, %d, %d]: got %v, want %v", u.token, u.head, u.tile, s.Scales[g], j.p.Scales[g])
 		})
 	}
 	add("codes", j.codes, 0, func(i int) string {
@@ -175,8 +165,8 @@ func (j *judged) counted() Judged {
 		tile := c / s.Grid.Cols
 		lo, hi := s.tile(tile)
 		want := make([]byte, hi-lo)
-		e, g := j.r.encoder, s.group(t, h, tile)
-		j.encode(&e, want, s.row(t, h)[lo:hi], g, s.Scales[g], s.outerOf())
+		g := s.group(t, h, tile)
+		j.p.Encode(want, s.row(t, h)[lo:hi], g, s.Scales[g], s.outerOf())
 		return fmt.Sprintf("%s: got %#02x (%v), want %#02x (%v)", place(i, s.Cols, 0), s.Codes[i], s.Format.Float32(s.Codes[i]), want[c-lo], s.Format.Float32(want[c-lo]))
 	})
 	if j.wide != nil {
@@ -189,16 +179,13 @@ func (j *judged) counted() Judged {
 		add("read", j.reads, 0, func(i int) string { return fmt.Sprintf("%s: got %v", place(i, s.Dim, 0), s.Read[i]) })
 	}
 	r.rows = make([]float64, s.Tokens*s.Heads)
-	for row := range r.rows {
-		for _, of := range []struct {
-			all  []bool
-			cols int
-		}{{j.codes, s.Cols}, {j.reads, s.Dim}} {
-			if (row+1)*of.cols <= len(of.all) {
-				r.rows[row] = max(r.rows[row], float64(count(of.all[row*of.cols:(row+1)*of.cols]))/float64(of.cols))
-			}
+	share := func(all []bool, cols int) {
+		for row := range len(all) / cols {
+			r.rows[row] = max(r.rows[row], float64(count(all[row*cols:][:cols]))/float64(cols))
 		}
 	}
+	share(j.codes, s.Cols)
+	share(j.reads, s.Dim)
 	return r
 }
 
@@ -208,12 +195,12 @@ func (j *judged) notJudged() (all []string) {
 	add := func(format string, args ...any) {
 		all = append(all, fmt.Sprintf("%s: ", j.name)+fmt.Sprintf(format, args...))
 	}
-	if j.r.rule == Static {
+	if j.rule == Static {
 		add("scales, which are given (%s)", Static)
-	} else if n := count(j.r.open[:len(j.scales)]); n > 0 {
+	} else if n := count(j.p.Open[:len(j.scales)]); n > 0 {
 		add("%s of values that are all zero, or not finite", textout.Count(n, "scale"))
 	}
-	if j.r.given && s.Outer != nil && j.r.rule != Static {
+	if j.given && s.Outer != nil && j.rule != Static {
 		add("the outer scale, which is given")
 	}
 	if n := len(s.Codes) / (s.Heads * s.Cols); n > s.Tokens {
@@ -233,47 +220,34 @@ func (j *judged) notJudged() (all []string) {
 
 // findings are what explains a side; all is false where something is not explained.
 func (x *job) findings(ctx context.Context, j *judged) (found []Finding, all bool, err error) {
-	all = true
 	s := j.s
-	page := s.Grid.Tokens
-	if page >= s.Tokens {
-		page = 0
-	}
 	if n := s.written(); n < s.Tokens {
 		found = append(found, Finding{Side: j.name, Stage: "places", Kind: "tokens-missing", Sure: true,
 			Text: fmt.Sprintf("%s has %d tokens and the input %d: tokens %d to %d are not written", j.name, n, s.Tokens, n, s.Tokens-1)})
 	}
-	found = append(found, j.findMoved(page)...)
-	stages := func(which ...stage) (some []Finding, explained bool, err error) {
+	found = append(found, j.findMoved()...)
+	stages := func(which ...stage) (some []Finding, explained bool) {
 		explained = true
 		for _, at := range which {
-			f, ok, err := x.explain(ctx, j, at, page)
-			if err != nil {
-				return nil, false, err
-			}
-			explained = explained && ok
-			if f != nil {
+			f, ok, failed := x.explain(ctx, j, at)
+			if err = cmp.Or(err, failed); f != nil {
 				some = append(some, *f)
 			}
+			explained = explained && ok
 		}
-		return some, explained, nil
+		return some, explained
 	}
-	some, ok, err := stages(outers, scales, codes)
-	if err == nil && !ok {
-		if stale := j.findStale(); len(stale) > 0 {
-			found = append(found, stale...)
-			some, ok, err = stages(outers, scales, codes)
-		}
+	some, all := stages(outers, scales, codes)
+	if stale := j.findStale(!all); len(stale) > 0 {
+		found = append(found, stale...)
+		some, all = stages(outers, scales, codes)
 	}
-	if err != nil {
-		return nil, false, err
-	}
-	found, all = append(found, some...), all && ok
+	found = append(found, some...)
 	if rows := j.wideRows(); len(rows) > 0 {
 		found = append(found, Finding{Side: j.name, Stage: "wide", Kind: "wide-other", Sure: true,
 			Text: fmt.Sprintf("columns %d to %d of %s, which are kept in bfloat16, are not those of the input in %s", s.Cols, s.Dim-1, j.name, rowsOf(s, rows))})
 	}
-	some, ok, err = stages(reads)
+	some, ok := stages(reads)
 	return append(found, some...), all && ok, err
 }
 
@@ -291,13 +265,10 @@ func (j *judged) wideRows() (all []coord) {
 }
 
 // explain says what explains a stage; ok is false where something is wrong and nothing does.
-func (x *job) explain(ctx context.Context, j *judged, at stage, page int) (f *Finding, ok bool, err error) {
+func (x *job) explain(ctx context.Context, j *judged, at stage) (f *Finding, ok bool, err error) {
 	e := newExplainer(j, at, &x.claim)
 	if e == nil {
 		return nil, true, nil
-	}
-	if p := scaling.Profile(j.r.rule); p.Valid() && p != "" {
-		e.policy = p.Policy(j.s.Format)
 	}
 	fits, sure, err := e.compete(ctx, x.workers)
 	if err != nil {
@@ -305,9 +276,14 @@ func (x *job) explain(ctx context.Context, j *judged, at stage, page int) (f *Fi
 	}
 	if len(fits) > 0 {
 		best := fits[0]
-		f = &Finding{Side: j.name, Stage: at.String(), Kind: best.fault.Kind, Text: e.phrase(best.fault), Seen: best.row.seen, Sure: sure, opens: best.row.opens && best.Contradicted == 0}
+		f = &Finding{Side: j.name, Stage: at.String(), Kind: best.fault.Kind, Text: e.phrase(best), Sure: sure}
+		if of := best.fault.of; of != nil {
+			f.Seen, f.opens = of.Reports, of.Opens && best.Contradicted == 0
+		} else {
+			f.Seen = best.row.seen
+		}
 		for _, c := range fits[1:] {
-			if text := e.phrase(c.fault); len(f.Same) < 4 {
+			if text := e.phrase(c); len(f.Same) < 4 && text != f.Text && !slices.Contains(f.Same, text) {
 				f.Same = append(f.Same, text)
 			}
 		}
@@ -322,16 +298,13 @@ func (x *job) explain(ctx context.Context, j *judged, at stage, page int) (f *Fi
 		}
 		return f, true, nil
 	}
-	if at == reads {
-		if f = j.readFrom(e, page); f != nil {
-			return f, true, nil
-		}
+	if f = j.readFrom(at); f == nil {
+		f = e.elsewhere()
 	}
-	if f = e.elsewhere(page); f != nil {
-		return f, true, nil
+	if f == nil {
+		f = e.fallback()
 	}
-	f, ok = e.fallback()
-	return f, ok, nil
+	return f, f != nil, nil
 }
 
 // where names the places of what is wrong.
@@ -349,71 +322,58 @@ func (x *explainer) where() string {
 // beside reports whether every code is the one below or above what is rounded, and not always
 // below or always above.
 func (x *explainer) beside() bool {
-	f := x.j.s.Format
-	var near, far int // of those that are wrong, by size
+	near, far := 0, 0 // of those that are wrong, by size
 	for _, u := range x.wrong {
-		scale, outer := x.j.right(codes, x.number(u))
-		by := x.j.r.at(x.j.s, x.number(u), scale, outer)
 		input, got, _ := x.values(u)
-		for i, v := range input {
-			q := quotient(v, by)
-			down := fp8.EncodeOne(q, f, fp8.Policy{Rounding: fp8.TowardZero})
-			switch {
-			case !number.IsFinite(v):
-			case got[i] == down:
-				near++
-			case got[i] == down+1 && number.IsFinite(f.Float32(down+1)) && !f.IsZero(down+1):
-				far++
-			default:
-				return false
-			}
+		down, up, ok := x.j.p.Beside(input, got, x.number(u))
+		if near, far = near+down, far+up; !ok {
+			return false
 		}
 	}
 	return near > 0 && far > 0
 }
 
-// fallback says what can be said where no fault of the table fits.
-func (x *explainer) fallback() (*Finding, bool) {
-	s := x.j.s
-	f := &Finding{Side: x.j.name, Stage: x.at.String()}
-	switch x.at {
-	case outers:
-		f.Kind, f.Text = "scale-stale", fmt.Sprintf("the outer scale of %s is one that the input does not give: that of an earlier amax (stale), or given (static), which nobody claimed", x.j.name)
-		f.opens = true
-		return f, true
-	case scales:
-		if s.ScaleFormat != tensor.Float32Scales {
-			return nil, false
-		}
+// fallback says what can be said where no fault of the table fits, nil where nothing can.
+func (x *explainer) fallback() *Finding {
+	s, name := x.j.s, x.j.name
+	say := func(kind Kind, format string, args ...any) *Finding {
+		return &Finding{Side: name, Stage: x.at.String(), Kind: kind, Text: fmt.Sprintf(format, args...), opens: x.at == outers}
+	}
+	switch {
+	case x.at == outers:
+		return say("scale-stale", "the outer scale of %s is one that the input does not give: that of an earlier amax (stale), or given (static), which nobody claimed", name)
+	case x.at == scales && s.ScaleFormat != tensor.Float32Scales:
+		return nil
+	case x.at == scales:
 		below := 0
 		for _, u := range x.wrong {
-			if g := x.number(u); s.Scales[g] < x.j.r.scales[g].Stored {
+			if g := x.number(u); s.Scales[g] < x.j.p.Scales[g] {
 				below++
 			}
 		}
-		f.Kind, f.Text = "scale-stale", fmt.Sprintf("scales of %s in %s are of an amax that the input does not have there: of an earlier one (stale), or static scales, which nobody claimed", x.j.name, x.where())
+		f := say("scale-stale", "scales of %s in %s are of an amax that the input does not have there: of an earlier one (stale), or static scales, which nobody claimed", name, x.where())
 		if below > 0 {
 			f.Text += fmt.Sprintf("; %d of %d that were looked at are too small, so that values saturate", below, len(x.wrong))
 		}
-		return f, true
+		return f
+	case x.at == codes && x.beside():
+		return say("rounded-otherwise", "%s: %s", name, Kind("rounded-otherwise").Text())
 	}
-	if x.at == codes && x.beside() {
-		f.Kind, f.Text = "rounded-otherwise", fmt.Sprintf("%s: %s", x.j.name, Kind("rounded-otherwise").Text())
-		return f, true
-	}
-	ratioLow, ratioHigh := 0.0, math.Inf(1)
+	low, high := 0.0, math.Inf(1) // of the ratio of scales
 	for _, u := range x.wrong {
 		lo, hi := x.interval(u)
 		if lo > hi {
-			return nil, false
+			return nil
 		}
-		stored := float64(s.Scales[x.number(u)]) * map[bool]float64{true: float64(s.outerOf()), false: 1}[x.at == codes && !s.Divides]
-		ratioLow, ratioHigh = max(ratioLow, lo/stored), min(ratioHigh, hi/stored)
+		stored := float64(s.Scales[x.number(u)])
+		if x.at == codes && !s.Divides {
+			stored *= float64(s.outerOf())
+		}
+		low, high = max(low, lo/stored), min(high, hi/stored)
 	}
-	verb := map[stage]string{codes: "codes of %s are made with", reads: "%s is read with"}[x.at]
-	f.Kind, f.Text = "scale-other", fmt.Sprintf(verb+" scales that are not those stored", x.j.name)
-	if ratioLow <= ratioHigh && ratioHigh < 2*ratioLow {
-		f.Text += fmt.Sprintf(", but %.4g times these: of an earlier amax (stale), or of another side or layer", (ratioLow+ratioHigh)/2)
+	f := say("scale-other", map[stage]string{codes: "codes of %s are made with", reads: "%s is read with"}[x.at]+" scales that are not those stored", name)
+	if low <= high && high < 2*low {
+		f.Text += fmt.Sprintf(", but %.4g times these: of an earlier amax (stale), or of another side or layer", (low+high)/2)
 	}
-	return f, true
+	return f
 }

@@ -7,20 +7,39 @@ import (
 	"github.com/octavo-fp8/octavo/tensor"
 )
 
-// from makes scales by the claim of the amaxes of other blocks: at names the block of each.
-func (j *job) from(kind Kind, words string, at func(b int) (of int, a amaxes)) rule {
-	return j.claimed().changed(kind, words, func(r *rule) {
-		r.scale = func(b int) fp8.Scale {
-			n, a := at(b)
-			return j.scaleOf(j.recipe, b, a.of[n], a.nan[n])
-		}
-	})
+// selection is what an amax is taken over in place of its own block: of the block of a partition
+// in which that begins, what keep allows.
+type selection struct {
+	words string
+	part  partition
+	keep  func(i, k int) bool // nil: all
 }
 
-// amaxAlone reports whether the claim makes a scale of an amax alone.
-func (j *job) amaxAlone() bool { return !chooses(j.recipe.Profile) && !j.recipe.Profile.Delayed() }
+// of makes scales by the claim of the amaxes of a selection.
+func (j *job) of(s selection) func(b int) fp8.Scale {
+	return func(b int) fp8.Scale {
+		a := j.lazily(s.words, func() amaxes { return j.amaxesOf(&s.part, j.x, s.keep) })
+		n := s.part.block(j.part.first(b))
+		return j.scaleOf(j.recipe, b, a.of[n], a.nan[n])
+	}
+}
 
-func neighboursOver(j *job, kind Kind) (all []rule) {
+func (j *job) over(all ...selection) (rules []rule) {
+	for _, s := range all {
+		rules = append(rules, j.scaling(s.words, j.of(s)))
+	}
+	return rules
+}
+
+// neighbour is the block beside each: at the edge it is the block itself or, if wrap, the one at
+// the other edge.
+type neighbour struct {
+	words string
+	wrap  bool
+	of    func(b int) int
+}
+
+func (j *job) neighbours() (all []neighbour) {
 	p := &j.part
 	for _, d := range []struct {
 		rows, cols int
@@ -30,7 +49,7 @@ func neighboursOver(j *job, kind Kind) (all []rule) {
 			continue
 		}
 		for _, wrap := range []bool{false, true} {
-			at := func(b int) int {
+			all = append(all, neighbour{d.words, wrap, func(b int) int {
 				r, c := b/p.gridCols+d.rows, b%p.gridCols+d.cols
 				if wrap {
 					r, c = (r+p.gridRows)%p.gridRows, (c+p.gridCols)%p.gridCols
@@ -38,30 +57,28 @@ func neighboursOver(j *job, kind Kind) (all []rule) {
 					return b
 				}
 				return r*p.gridCols + c
-			}
-			words := "scales are those of the neighbour's block, the one " + d.words
-			all = append(all, j.claimed().changed(kind, words+", from whose amax they are made", func(r *rule) {
-				r.scale = func(b int) fp8.Scale {
-					if j.amaxAlone() && j.levelOf(b) == j.levelOf(at(b)) {
-						return j.scaleOf(j.recipe, b, j.amaxes.of[at(b)], j.amaxes.nan[at(b)])
-					}
-					return j.claimedScale(at(b))
-				}
-			}), j.claimed().changed(kind, words+"; codes are those of their own", func(r *rule) {
-				r.scale = func(b int) fp8.Scale {
-					by := encodesBy(j.claimedScale(b))
-					by.Stored = j.claimedScale(at(b)).Stored
-					return by
-				}
-			}))
+			}})
 		}
 	}
 	return all
 }
 
-func otherAxis(j *job, kind Kind) (all []rule) {
+func neighboursOver(j *job) (all []rule) {
+	for _, n := range j.neighbours() {
+		words := "scales are those of the neighbour's block, the one " + n.words
+		all = append(all, j.scaling(words+", from whose amax they are made", func(b int) fp8.Scale {
+			if at := n.of(b); j.has(ofAmax) && j.levelOf(b) == j.levelOf(at) {
+				return j.scaleOf(j.recipe, b, j.amaxes.of[at], j.amaxes.nan[at])
+			}
+			return j.claimedScale(n.of(b))
+		}), j.storing(words+"; codes are those of their own", func(b int, _ fp8.Scale) float32 { return j.claimedScale(n.of(b)).Stored }))
+	}
+	return all
+}
+
+func otherAxis(j *job) (all []rule) {
 	own := tensor.Block{Rows: j.part.height, Cols: j.part.width}
-	if !j.amaxAlone() || own.Rows == own.Cols {
+	if own.Rows == own.Cols {
 		return nil
 	}
 	b := own.Transposed()
@@ -76,36 +93,22 @@ func otherAxis(j *job, kind Kind) (all []rule) {
 		words = fmt.Sprintf("blocks are cut along the other axis: %v along rows, where %v along columns was claimed", b, own)
 	}
 	for _, turned := range []bool{false, true} {
-		for _, codes := range []bool{true, false} {
-			w := words
-			if !codes {
-				w += ", of scales; codes are those of the claim"
+		store := func(b int, _ fp8.Scale) float32 {
+			if turned { // scales are kept as those of the transposed matrix
+				b = b%p.gridRows*p.gridCols + b/p.gridRows
 			}
-			all = append(all, j.claimed().changed(kind, w, func(r *rule) {
-				r.scale = func(b int) fp8.Scale {
-					n := b
-					if turned { // scales are kept as those of the transposed matrix
-						n = b%p.gridRows*p.gridCols + b/p.gridRows
-					}
-					s := encodesBy(j.claimedScale(b))
-					s.Stored = scaleAt(n).Stored
-					return s
-				}
-				if codes {
-					r.blocks = &p
-					r.with = func(n int, _ fp8.Scale) fp8.Scale { return scaleAt(n) }
-				}
-			}))
+			return scaleAt(b).Stored
 		}
+		all = append(all, j.vary(words, func(r *rule) {
+			r.scale, r.blocks, r.with = j.stored(store), &p, func(n int, _ fp8.Scale) fp8.Scale { return scaleAt(n) }
+		}), j.storing(words+", of scales; codes are those of the claim", store))
 	}
 	return all
 }
 
-func otherBlocks(j *job, kind Kind) (all []rule) {
-	if !j.amaxAlone() {
-		return nil
-	}
+func otherBlocks(j *job) []rule {
 	p := j.part
+	var all []selection
 	for _, x := range []struct {
 		words string
 		b     tensor.Block
@@ -119,11 +122,7 @@ func otherBlocks(j *job, kind Kind) (all []rule) {
 		if q.height == p.height && q.width == p.width || q.height%p.height != 0 && q.gridRows > 1 || q.width%p.width != 0 && q.gridCols > 1 {
 			continue
 		}
-		a := func() amaxes { return j.lazily(x.words, func() amaxes { return j.amaxesOf(&q, j.x, nil) }) }
-		all = append(all, j.from(kind, fmt.Sprintf("the amax of a scale is that of %s, %dx%d, not that of its own block", x.words, q.height, q.width), func(b int) (int, amaxes) {
-			i0, _, j0, _ := p.bounds(b)
-			return q.block(i0, j0), a()
-		}))
+		all = append(all, selection{fmt.Sprintf("the amax of a scale is that of %s, %dx%d, not that of its own block", x.words, q.height, q.width), q, nil})
 	}
 	for _, half := range []struct {
 		words string
@@ -136,129 +135,106 @@ func otherBlocks(j *job, kind Kind) (all []rule) {
 		{"all but the first column of its block", func(_, k int) bool { return k%p.width > 0 }},
 		{"all but the last column of its block", func(_, k int) bool { return k%p.width < p.width-1 }},
 	} {
-		a := func() amaxes { return j.lazily(half.words, func() amaxes { return j.amaxesOf(&p, j.x, half.keep) }) }
-		all = append(all, j.from(kind, "the amax of a scale is that of "+half.words+" alone", func(b int) (int, amaxes) { return b, a() }))
+		all = append(all, selection{"the amax of a scale is that of " + half.words + " alone", p, half.keep})
 	}
-	return all
+	return j.over(all...)
 }
 
-func raggedOver(j *job, kind Kind) (all []rule) {
-	if !j.amaxAlone() {
-		return nil
-	}
-	p := j.part
-	add := func(words string, keep func(i, k int) bool) {
-		a := func() amaxes { return j.lazily(words, func() amaxes { return j.amaxesOf(&p, j.x, keep) }) }
-		all = append(all, j.from(kind, words, func(b int) (int, amaxes) { return b, a() }))
-	}
-	add("the amax of the last block of a row leaves out the last column", func(_, k int) bool { return k < j.cols-1 })
-	for v := 2; v <= 64; v *= 2 {
-		if end := j.cols / v * v; end < j.cols-1 && end > 0 {
-			add(fmt.Sprintf("the amax of the last, ragged block leaves out columns %d to %d, behind the last multiple of %d", end, j.cols-1, v), func(_, k int) bool { return k < end })
-		}
-	}
-	if end := j.cols / p.width * p.width; p.width < j.cols && end < j.cols {
-		add("the amax of the last, ragged block of columns counts none of its columns", func(_, k int) bool { return k < end })
-	}
-	if p.height > 1 {
-		add("the amax of the last block of a column leaves out the last row", func(i, _ int) bool { return i < j.rows-1 })
+func raggedOver(j *job) (all []rule) {
+	edge := func(n int, at func(i, k int) int, last, ragged string) {
+		before := func(end int) func(i, k int) bool { return func(i, k int) bool { return at(i, k) < end } }
+		all = append(all, j.over(selection{last, j.part, before(n - 1)})...)
 		for v := 2; v <= 64; v *= 2 {
-			if end := j.rows / v * v; end < j.rows-1 && end > 0 {
-				add(fmt.Sprintf("the amax of the last, ragged blocks leaves out rows %d to %d, behind the last multiple of %d", end, j.rows-1, v), func(i, _ int) bool { return i < end })
+			if end := n / v * v; end < n-1 && end > 0 {
+				all = append(all, j.over(selection{fmt.Sprintf(ragged, end, n-1, v), j.part, before(end)})...)
 			}
 		}
+	}
+	column := func(_, k int) int { return k }
+	edge(j.cols, column, "the amax of the last block of a row leaves out the last column",
+		"the amax of the last, ragged block leaves out columns %d to %d, behind the last multiple of %d")
+	if p := &j.part; p.width < j.cols && j.cols%p.width != 0 {
+		all = append(all, j.over(selection{"the amax of the last, ragged block of columns counts none of its columns", *p,
+			func(_, k int) bool { return k < j.cols/p.width*p.width }})...)
+	}
+	if j.part.height > 1 {
+		edge(j.rows, func(i, _ int) int { return i }, "the amax of the last block of a column leaves out the last row",
+			"the amax of the last, ragged blocks leaves out rows %d to %d, behind the last multiple of %d")
 	}
 	return all
 }
 
-func signedOver(j *job, kind Kind) (all []rule) {
-	if !j.amaxAlone() {
-		return nil
-	}
-	for _, x := range []struct {
-		words string
-		keep  func(v float32) bool
-	}{{"the largest value, not the largest magnitude: negative values do not count", func(v float32) bool { return v > 0 }},
-		{"the smallest value, not the largest magnitude: positive values do not count", func(v float32) bool { return v < 0 }}} {
-		a := func() amaxes {
-			return j.lazily(x.words, func() amaxes {
-				return j.amaxesOf(&j.part, j.x, func(i, k int) bool { return x.keep(j.x[i*j.cols+k]) })
-			})
-		}
-		all = append(all, j.from(kind, "amax is "+x.words, func(b int) (int, amaxes) { return b, a() }))
-	}
-	return all
+func signedOver(j *job) []rule {
+	at := func(i, k int) float32 { return j.x[i*j.cols+k] }
+	return j.over(selection{"amax is the largest value, not the largest magnitude: negative values do not count", j.part, func(i, k int) bool { return at(i, k) > 0 }},
+		selection{"amax is the smallest value, not the largest magnitude: positive values do not count", j.part, func(i, k int) bool { return at(i, k) < 0 }})
 }
 
-func roundedOver(j *job, kind Kind) (all []rule) {
-	if !j.amaxAlone() {
-		return nil
-	}
-	for _, x := range []struct {
-		words string
-		round func(x float32) float32
-	}{{"bfloat16", throughBF16}, {"float16", throughFP16}} {
-		r := j.claimed().changed(kind, "amax is rounded to "+x.words, func(r *rule) {
-			r.scale = func(b int) fp8.Scale {
-				return j.scaleOf(j.recipe, b, x.round(j.amaxes.of[b]), j.amaxes.nan[b])
-			}
-		})
+// narrow are the types through which values and scales may go.
+var narrow = []struct {
+	words string
+	round func(x float32) float32
+}{{"bfloat16", throughBF16}, {"float16", throughFP16}}
+
+func roundedOver(j *job) (all []rule) {
+	for _, x := range narrow {
+		r := j.scaling("amax is rounded to "+x.words, func(b int) fp8.Scale { return j.scaleOf(j.recipe, b, x.round(j.amaxes.of[b]), j.amaxes.nan[b]) })
 		all = append(all, r, r.changed("double-rounding", "values are rounded twice, to "+x.words+" first", func(r *rule) { r.before = x.round }))
 	}
 	return all
 }
 
-// zeroBlocks is what is stored of blocks of zeros, if it is the same for all that are wrong.
-func zeroBlocks(j *job, kind Kind) (all []rule) {
-	var stored float32
-	found, nan := 0, 0
+// wrongScale returns the scale that is stored in all blocks that are wrong and of which of says
+// so, if it is the same, and how many there are.
+func (j *job) wrongScale(of func(b int) bool) (stored float32, n int) {
 	for b, s := range j.scales {
-		if j.amaxes.of[b] != 0 || j.amaxes.nan[b] || j.scaleState[b] != wrong {
+		if j.scaleState[b] != wrong || !of(b) {
 			continue
 		}
-		if found++; found > 1 && !same(stored, s) {
-			return nil
+		if n++; n > 1 && !same(stored, s) {
+			return 0, 0
 		}
 		stored = s
-		i0, _, j0, _ := j.part.bounds(b)
-		if j.recipe.Format.IsNaN(j.codes[i0*j.cols+j0]) {
-			nan++
-		}
 	}
+	return stored, n
+}
+
+// zeroBlocks is what is stored of blocks of zeros.
+func zeroBlocks(j *job) []rule {
+	zeros := func(b int) bool { return j.amaxes.of[b] == 0 && !j.amaxes.nan[b] }
+	nan := false
+	stored, found := j.wrongScale(func(b int) bool {
+		i, k := j.part.first(b)
+		nan = nan || zeros(b) && j.recipe.Format.IsNaN(j.codes[i*j.cols+k])
+		return zeros(b)
+	})
 	if found == 0 {
 		return nil
 	}
 	words := fmt.Sprintf("blocks of zeros have the scale %v", Number(stored))
-	if nan > 0 {
+	if nan {
 		words += ", and their codes are NaN (0 divided by 0)"
 	}
-	return []rule{j.claimed().changed(kind, words, func(r *rule) {
-		r.zeroNaN = nan > 0
-		r.scale = func(b int) fp8.Scale {
-			s := encodesBy(j.claimedScale(b))
-			if j.amaxes.of[b] == 0 && !j.amaxes.nan[b] {
-				s.Stored = stored
+	return []rule{j.vary(words, func(r *rule) {
+		r.zeroNaN = nan
+		r.scale = j.stored(func(b int, s fp8.Scale) float32 {
+			if zeros(b) {
+				return stored
 			}
-			return s
-		}
+			return s.Stored
+		})
 	})}
 }
 
-// clamped is a smallest and a largest scale, if those that are wrong are all the same.
-func clamped(j *job, kind Kind) (all []rule) {
-	var at float32
-	found, above := 0, 0
-	for b, s := range j.scales {
-		if j.scaleState[b] != wrong {
-			continue
-		}
-		if found++; found > 1 && !same(at, s) {
-			return nil
-		}
-		if at = s; s > j.want.Scales[b] {
+// clamped is a smallest and a largest scale.
+func clamped(j *job) []rule {
+	above := 0
+	at, found := j.wrongScale(func(b int) bool {
+		if j.scales[b] > j.want.Scales[b] {
 			above++
 		}
-	}
+		return true
+	})
 	if found < 2 || above != 0 && above != found {
 		return nil
 	}
@@ -266,19 +242,11 @@ func clamped(j *job, kind Kind) (all []rule) {
 	if above == 0 {
 		words, clamp = fmt.Sprintf("scales are clamped at a largest one, %v", Number(at)), func(s float32) float32 { return min(s, at) }
 	}
-	return []rule{j.claimed().changed(kind, words, func(r *rule) {
-		r.scale = func(b int) fp8.Scale {
-			s := j.claimedScale(b)
-			if clamp(s.Stored) == s.Stored {
-				return s
-			}
-			return j.under(at, b, nil)
-		}
-	}), j.claimed().changed(kind, words+" (which codes do not follow)", func(r *rule) {
-		r.scale = func(b int) fp8.Scale {
-			s := encodesBy(j.claimedScale(b))
-			s.Stored = clamp(s.Stored)
+	return []rule{j.scaling(words, func(b int) fp8.Scale {
+		s := j.claimedScale(b)
+		if clamp(s.Stored) == s.Stored {
 			return s
 		}
-	})}
+		return j.under(at, b, nil)
+	}), j.storing(words+" (which codes do not follow)", func(_ int, s fp8.Scale) float32 { return clamp(s.Stored) })}
 }

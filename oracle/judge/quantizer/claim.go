@@ -42,7 +42,8 @@ type job struct {
 	workers    int
 	x          []float32
 	rows, cols int
-	part       partition // the claim's blocks
+	part       partition   // the claim's blocks
+	own        *Arithmetic // which is no profile's, or nil
 	typed      func(r scaling.Recipe, amax float32, nan bool) (fp8.Scale, error)
 
 	codes  []byte // that were got, as all else that has no other name
@@ -55,14 +56,13 @@ type job struct {
 	amaxes    amaxes // of blocks
 	outerAmax []float32
 	random    bool // codes are rounded stochastically
-	lazy      lazy
+	lazy      *lazy
 
 	scaleState []state  // of each block
 	codeState  []state  // of each element
 	reasons    []string // why something is undecided
 
-	scaleOnce     sync.Once
-	claimedScales []fp8.Scale // of blocks
+	claimedScales func() []fp8.Scale // of blocks
 }
 
 // state is whether something has the bits that are claimed.
@@ -74,22 +74,48 @@ const (
 	open // undefined
 )
 
-// partition cuts a matrix into blocks.
-type partition struct{ rows, cols, height, width, gridRows, gridCols int }
+// partition cuts a matrix into blocks. Rows may be of lanes in turn: a block then has height rows
+// of each of share lanes.
+type partition struct{ rows, cols, height, width, gridRows, gridCols, lanes, share int }
 
 func newPartition(rows, cols int, b tensor.Block) partition {
-	p := partition{rows: rows, cols: cols}
+	p := partition{rows: rows, cols: cols, lanes: 1, share: 1}
 	p.height, p.width = b.Extents(rows, cols)
 	p.gridRows, p.gridCols = b.Grid(rows, cols)
 	return p
 }
 
-func (p *partition) blocks() int        { return p.gridRows * p.gridCols }
-func (p *partition) block(i, j int) int { return i/p.height*p.gridCols + j/p.width }
+// newLanes cuts rows of each of several lanes.
+func newLanes(rows, lanes, cols int, s Share) partition {
+	return partition{rows * lanes, cols, s.Rows, s.Cols, ceilDiv(rows, s.Rows) * ceilDiv(lanes, s.Lanes), ceilDiv(cols, s.Cols), lanes, s.Lanes}
+}
 
-// bounds are the rows and columns of a block.
+func ceilDiv(a, b int) int { return (a + b - 1) / b }
+
+func (p *partition) blocks() int { return p.gridRows * p.gridCols }
+func (p *partition) line(i int) int {
+	return i/p.lanes/p.height*ceilDiv(p.lanes, p.share) + i%p.lanes/p.share
+}
+func (p *partition) block(i, j int) int { return p.line(i)*p.gridCols + j/p.width }
+
+// cut does something with the parts of a row that are of a block each.
+func (p *partition) cut(row, from, to int, do func(lo, hi, b int)) {
+	for from < to {
+		hi := min(to, (from/p.width+1)*p.width)
+		do(from, hi, p.block(row, from))
+		from = hi
+	}
+}
+
+// first is the first element of a block.
+func (p *partition) first(b int) (i, k int) {
+	line, n := b/p.gridCols, ceilDiv(p.lanes, p.share)
+	return line/n*p.height*p.lanes + line%n*p.share, b % p.gridCols * p.width
+}
+
+// bounds are the rows and columns of a block, where there is one lane.
 func (p *partition) bounds(b int) (i0, i1, j0, j1 int) {
-	i0, j0 = b/p.gridCols*p.height, b%p.gridCols*p.width
+	i0, j0 = p.first(b)
 	return i0, min(i0+p.height, p.rows), j0, min(j0+p.width, p.cols)
 }
 
@@ -129,6 +155,7 @@ func newJob[T Value](r Result[T], recipe scaling.Recipe, o Options) (*job, error
 	}
 	j := &job{recipe: recipe, workers: o.Workers, x: widen(r.X), codes: got.Codes, scales: got.Scales, outer: got.Outer,
 		raw: r.Raw, layout: r.Layout, random: recipe.EncodePolicy().Rounding == fp8.Stochastic}
+	j.lazy, j.claimedScales = &lazy{}, sync.OnceValue(j.findScales)
 	j.rows, j.cols = got.Dims()
 	j.part = newPartition(j.rows, j.cols, recipe.Block)
 	if j.raw == nil {

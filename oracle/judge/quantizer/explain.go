@@ -99,7 +99,7 @@ func (j *job) pick(all []segment, wrongs, rights int) (some []segment) {
 // takes one change that explains everything, though chance may do so as well.
 func (j *job) find(v *Verdict, all []segment, weak bool) (*Finding, []segment, error) {
 	few, many := j.pick(all, 128, 96), j.pick(all, 1024, 512)
-	scaleRules, codeRules := j.rules()
+	scaleRules, codeRules := j.rules(ofScales, 0), j.rules(ofCodes, 0)
 	faults := len(scaleRules) + len(codeRules)
 	type candidate struct {
 		rule rule
@@ -124,48 +124,47 @@ func (j *job) find(v *Verdict, all []segment, weak bool) (*Finding, []segment, e
 		return cmp.Or(cmp.Compare(a.missed, b.missed), compareBool(a.rule.fitted, b.rule.fitted), cmp.Compare(min(a.contradicted, 1), min(b.contradicted, 1)),
 			cmp.Compare(len(a.rule.changes), len(b.rule.changes)), cmp.Compare(a.contradicted, b.contradicted))
 	}
-	bases := []rule{}
+	var found []candidate // the best first
+	look := func(rules []rule) error {
+		more, err := try(rules, false)
+		found = append(found, more...)
+		slices.SortStableFunc(found, better)
+		return err
+	}
+	bases := []rule{j.claimed()}
 	anyScale := outerWrong || slices.ContainsFunc(few, func(s segment) bool { return j.scaleState[s.block] == wrong })
-	var found []candidate
-	if !anyScale {
-		bases = append(bases, j.claimed())
-	} else {
+	if anyScale {
 		kept, err := try(scaleRules, true)
 		if err != nil {
 			return nil, nil, err
 		}
 		slices.SortStableFunc(kept, better)
+		bases = nil
 		for _, c := range kept[:min(len(kept), mostKept)] {
 			bases = append(bases, c.rule)
 		}
-		if found, err = try(bases, false); err != nil {
+		if err := look(bases); err != nil {
 			return nil, nil, err
 		}
 	}
-	slices.SortStableFunc(found, better)
-	if (len(found) == 0 || found[0].missed > 0) && !(weak && anyScale) {
+	unexplained := func() bool { return len(found) == 0 || found[0].missed > 0 }
+	if unexplained() && !(weak && anyScale) {
 		// The change of scales alone is not enough, or there is none.
 		var both []rule
 		for _, base := range bases {
 			for _, c := range codeRules {
-				if base.codes != nil || base.loose && c.with != nil {
-					continue // codes have to be those of what is stored
+				if base.codes == nil && !(base.loose && c.with != nil) { // codes have to be those of what is stored
+					both = append(both, base.and(c))
 				}
-				both = append(both, base.with2(c))
 			}
 		}
-		more, err := try(both, false)
-		if err != nil {
+		if err := look(both); err != nil {
 			return nil, nil, err
 		}
-		found = append(found, more...)
-		slices.SortStableFunc(found, better)
-		if !weak && !anyScale && (len(found) == 0 || found[0].missed > 0) {
-			if more, err = try(pairs(codeRules), false); err != nil {
+		if !weak && !anyScale && unexplained() {
+			if err := look(pairs(codeRules)); err != nil {
 				return nil, nil, err
 			}
-			found = append(found, more...)
-			slices.SortStableFunc(found, better)
 		}
 	}
 	if len(found) == 0 && len(bases) > 0 && anyScale && !weak {
@@ -206,13 +205,8 @@ func (j *job) find(v *Verdict, all []segment, weak bool) (*Finding, []segment, e
 }
 
 func compareBool(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case b:
-		return -1
-	}
-	return 1
+	of := map[bool]int{true: 1}
+	return of[a] - of[b]
 }
 
 // says reports whether a finding has these changes already.
@@ -221,85 +215,35 @@ func (f *Finding) says(changes []Change) bool {
 }
 
 // rules are those of the table, each a change of one part.
-func (j *job) rules() (scales, codes []rule) {
+func (j *job) rules(p, without part) (all []rule) {
 	for _, k := range table.Kinds() {
-		r, err := table.Row(k)
-		if err != nil {
+		r, _ := table.Row(k)
+		if r.part&p == 0 || r.part&without != 0 || !j.has(r.part) {
 			continue
 		}
-		all := r.vary(j, k)
-		if r.part == ofScales {
-			scales = append(scales, all...)
-		} else {
-			codes = append(codes, all...)
+		some := r.vary(j)
+		for n := range some {
+			some[n].changes[0].Kind = k
 		}
-	}
-	return scales, codes
-}
-
-// with2 is a rule with the changes of codes of another, too.
-func (r rule) with2(c rule) rule {
-	both := c
-	both.changes = append(slices.Clone(r.changes), c.changes...)
-	both.scale, both.outer, both.loose, both.fitted = r.scale, r.outer, r.loose, r.fitted
-	if both.with == nil {
-		both.with, both.blocks = r.with, r.blocks
-	}
-	if r.before != nil && both.before == nil {
-		both.before = r.before
-	}
-	both.zeroNaN = both.zeroNaN || r.zeroNaN
-	return both
-}
-
-// pairs are two changes of codes, of different parts.
-func pairs(rules []rule) (all []rule) {
-	for n, a := range rules {
-		for _, b := range rules[n+1:] {
-			if a.changes[0].Kind == b.changes[0].Kind || len(a.changes)+len(b.changes) > 2 || b.turn || a.turn {
-				continue
-			}
-			c := b.with2(a) // a's parts, and b's where a has none
-			c.changes = append(slices.Clone(a.changes), b.changes...)
-			c.scale = nil
-			switch {
-			case a.with == nil:
-				c.with, c.blocks = b.with, b.blocks
-			case b.with != nil:
-				continue
-			}
-			if c.before == nil {
-				c.before = b.before
-			}
-			if c.after == nil {
-				c.after = b.after
-			}
-			if c.round == byPolicy {
-				c.round = b.round
-			}
-			mergePolicy(&c, &b)
-			c.largest = max(a.largest, b.largest)
-			c.flush, c.swap, c.zeroNaN, c.sign = a.flush || b.flush, a.swap || b.swap, a.zeroNaN || b.zeroNaN, a.sign|b.sign
-			all = append(all, c)
-		}
+		all = append(all, some...)
 	}
 	return all
 }
 
-// mergePolicy takes over what b has of a policy that is not the zero one.
-func mergePolicy(c, b *rule) {
-	if b.policy.Rounding != fp8.NearestEven {
-		c.policy.Rounding = b.policy.Rounding
+// pairs are two changes of codes, of different parts. What both change is as the first has it.
+func pairs(rules []rule) (all []rule) {
+	for n, a := range rules {
+		for _, b := range rules[n+1:] {
+			apart := a.changes[0].Kind != b.changes[0].Kind && len(a.changes)+len(b.changes) == 2
+			if !apart || a.turn || b.turn || a.with != nil && b.with != nil {
+				continue
+			}
+			c := b.and(a)
+			c.changes = append(slices.Clip(a.changes), b.changes...)
+			all = append(all, c)
+		}
 	}
-	if b.policy.Overflow != fp8.OverflowSaturate {
-		c.policy.Overflow = b.policy.Overflow
-	}
-	if b.policy.Inf != fp8.InfSaturate {
-		c.policy.Inf = b.policy.Inf
-	}
-	if b.policy.Zero != fp8.ZeroKeepSign {
-		c.policy.Zero = b.policy.Zero
-	}
+	return all
 }
 
 // weigh compares what a rule gives with what was got, in the given segments. Where it is hasty it
@@ -423,25 +367,29 @@ func (f *fit) convinces(faults int, scalesOnly bool) bool {
 	return t.Convinces(0, faults)
 }
 
+// box is the rows and columns in which a rule explains what is wrong, and the blocks.
+func (f *fit) box(on []segment) (i0, i1, j0, j1 int, blocks map[int]bool) {
+	i0, j0, blocks = math.MaxInt, math.MaxInt, map[int]bool{}
+	for n, u := range f.units {
+		if s := on[n]; u.wrong && u.fits {
+			i0, i1, j0, j1 = min(i0, s.row), max(i1, s.row), min(j0, s.from), max(j1, s.to-1)
+			blocks[s.block] = true
+		}
+	}
+	return i0, i1, j0, j1, blocks
+}
+
 // together reports whether what a rule explains lies together, if there is more that is wrong: it
 // explains most of what is wrong there.
 func (f *fit) together(on []segment) bool {
-	if f.missed == 0 {
-		return true
-	}
-	i0, i1, j0, j1 := math.MaxInt, 0, math.MaxInt, 0
-	for n, u := range f.units {
-		if s := on[n]; u.wrong && u.fits {
-			i0, i1, j0, j1 = min(i0, s.row), max(i1, s.row), min(j0, s.from), max(j1, s.from)
-		}
-	}
+	i0, i1, j0, j1, _ := f.box(on)
 	missed := 0
 	for n, u := range f.units {
 		if s := on[n]; u.wrong && !u.fits && s.row >= i0 && s.row <= i1 && s.from >= j0 && s.from <= j1 {
 			missed++
 		}
 	}
-	return missed*9 <= f.explained
+	return f.missed == 0 || missed*9 <= f.explained
 }
 
 // where says in which segments a rule holds, unless that is wherever it makes a difference.
@@ -449,25 +397,16 @@ func (j *job) where(all []segment, f *fit) string {
 	if f.contradicted == 0 && f.missed == 0 {
 		return ""
 	}
-	i0, i1, j0, j1 := math.MaxInt, 0, math.MaxInt, 0
-	blocks := map[int]bool{}
-	for n, u := range f.units {
-		if u.wrong && u.fits {
-			s := all[n]
-			i0, i1, j0, j1 = min(i0, s.row), max(i1, s.row), min(j0, s.from), max(j1, s.to-1)
-			blocks[s.block] = true
-		}
-	}
-	text := fmt.Sprintf("in %d of %d blocks, rows %d to %d and columns %d to %d", len(blocks), j.part.blocks(), i0, i1, j0, j1)
-	if len(blocks) == 1 {
+	i0, i1, j0, j1, blocks := f.box(all)
+	switch {
+	case j.part.blocks() == 1:
+		return fmt.Sprintf("in rows %d to %d and columns %d to %d", i0, i1, j0, j1)
+	case len(blocks) == 1:
 		for b := range blocks {
-			text = "in " + j.part.place(b)
-		}
-		if j.part.blocks() == 1 {
-			text = fmt.Sprintf("in rows %d to %d and columns %d to %d", i0, i1, j0, j1)
+			return "in " + j.part.place(b)
 		}
 	}
-	return text
+	return fmt.Sprintf("in %d of %d blocks, rows %d to %d and columns %d to %d", len(blocks), j.part.blocks(), i0, i1, j0, j1)
 }
 
 // Interval is which scales the codes of a block admit, where nothing else explains them: 0 and
@@ -508,13 +447,8 @@ func (j *job) interval() *Interval {
 		i0, i1, j0, j1 := j.part.bounds(blocks[at])
 		least, most := 0.0, math.Inf(1)
 		for i := i0; i < i1; i++ {
-			for at := i*j.cols + j0; at < i*j.cols+j1; at++ {
-				x := math.Abs(float64(j.x[at]))
-				ends := &between[j.codes[at]]
-				if x > 0 && x <= math.MaxFloat32 && ends[1] > 0 {
-					most, least = min(most, x/ends[0]), max(least, x/ends[1])
-				}
-			}
+			lo, hi := between.admit(j.x[i*j.cols+j0:i*j.cols+j1], j.codes[i*j.cols+j0:])
+			least, most = max(least, lo), min(most, hi)
 		}
 		found.Blocks++
 		if least <= most*(1+0x1p-22) {
@@ -529,9 +463,25 @@ func (j *job) interval() *Interval {
 // mostIntervals is how many blocks are looked at.
 const mostIntervals = 4096
 
-// betweenCodes are the ends of what is rounded to each code, as magnitudes: 0 twice for codes that
-// are no numbers.
-func betweenCodes(f fp8.Format) (between [256][2]float64) {
+// ends are those of what is rounded to each code, as magnitudes: 0 twice for codes that are no
+// numbers.
+type ends [256][2]float64
+
+// admit returns the least and the most of the scales under which values are rounded, to the nearest, to
+// codes: those of values that are not finite, and of NaN, say nothing.
+func (e *ends) admit(x []float32, codes []byte) (least, most float64) {
+	most = math.Inf(1)
+	for i, v := range x {
+		of, size := &e[codes[i]], float64(abs(v))
+		if size > 0 && size <= math.MaxFloat32 && of[1] > 0 {
+			most, least = min(most, size/of[0]), max(least, size/of[1])
+		}
+	}
+	return least, most
+}
+
+func betweenCodes(f fp8.Format) *ends {
+	var between ends
 	for c := range 1 << f.Bits() {
 		v := float64(abs(f.Float32(byte(c))))
 		if v-v != 0 {
@@ -547,5 +497,5 @@ func betweenCodes(f fp8.Format) (between [256][2]float64) {
 		}
 		between[c] = [2]float64{below, above}
 	}
-	return between
+	return &between
 }

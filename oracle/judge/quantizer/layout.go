@@ -1,17 +1,10 @@
 package quantizer
 
-import (
-	"slices"
-
-	"github.com/octavo-fp8/octavo/oracle/fault"
-)
-
-// layoutNames are the orders of scales that are tried.
-var layoutNames = []string{"row-major", "column-major", "aligned", "packed", "packed-reversed", "128x4", "8x4"}
+import "github.com/octavo-fp8/octavo/oracle/fault"
 
 // layouts are the orders of scales that are tried.
 func layouts() (all []fault.GridLayout) {
-	for _, name := range layoutNames {
+	for _, name := range []string{"row-major", "column-major", "aligned", "packed", "packed-reversed", "128x4", "8x4"} {
 		var l fault.GridLayout
 		if l.UnmarshalText([]byte(name)) == nil {
 			all = append(all, l)
@@ -45,21 +38,10 @@ func LayoutsOf(rows, cols, n int, shape []int, packed bool) (all []fault.GridLay
 		return nil
 	}
 	up := func(n, to int) int { return (n + to - 1) / to * to }
+	places := map[string]int{"row-major": rows * cols, "column-major": rows * cols, "aligned": up(rows, 4) * cols,
+		"128x4": up(rows, 128) * up(cols, 4), "8x4": up(rows, 8) * up(cols, 4)}
 	for _, l := range layouts() {
-		fits := false
-		switch l.String() {
-		case "row-major":
-			fits = n == rows*cols
-		case "column-major":
-			fits = n == rows*cols
-		case "aligned":
-			fits = n == up(rows, 4)*cols
-		case "128x4":
-			fits = n == up(rows, 128)*up(cols, 4)
-		case "8x4":
-			fits = n == up(rows, 8)*up(cols, 4)
-		}
-		if fits && !slices.Contains(all, l) {
+		if of, ok := places[l.String()]; ok && of == n {
 			all = append(all, l)
 		}
 	}

@@ -2,6 +2,7 @@ package quantizer
 
 import (
 	"math"
+	"slices"
 	"sync"
 
 	"github.com/x448/float16"
@@ -15,10 +16,12 @@ import (
 // policy and format.
 type rule struct {
 	changes []Change
+	sets    []func(r *rule) // what they do
 
 	scale func(b int) fp8.Scale // of a block: what is stored, and by what values are encoded
 	outer func(i int) float32   // what is stored of outer scale i
 	loose bool                  // scale fits whatever is stored
+	opens bool                  // it may be right where nobody claims otherwise
 
 	fitted bool // to what was got: others that fit as well come first
 
@@ -58,9 +61,52 @@ func (j *job) claimed() rule {
 
 // changed returns r with another part.
 func (r rule) changed(kind Kind, words string, set func(r *rule)) rule {
-	r.changes = append(append([]Change(nil), r.changes...), Change{kind, words})
+	r.changes, r.sets = append(slices.Clip(r.changes), Change{kind, words}), append(slices.Clip(r.sets), set)
 	set(&r)
 	return r
+}
+
+// and returns r with the changes of another.
+func (r rule) and(c rule) rule {
+	for n, set := range c.sets {
+		r = r.changed(c.changes[n].Kind, c.changes[n].Words, set)
+	}
+	return r
+}
+
+// vary changes a part of the claim: the kind is that of the row of the table.
+func (j *job) vary(words string, set func(r *rule)) rule { return j.claimed().changed("", words, set) }
+
+// scaling has other scales, which are stored and by which values are encoded.
+func (j *job) scaling(words string, scale func(b int) fp8.Scale) rule {
+	return j.vary(words, func(r *rule) { r.scale = scale })
+}
+
+// storing stores another scale than s, the claimed one, by which values are encoded.
+func (j *job) storing(words string, store func(b int, s fp8.Scale) float32) rule {
+	return j.scaling(words, j.stored(store))
+}
+
+func (j *job) stored(store func(b int, s fp8.Scale) float32) func(b int) fp8.Scale {
+	return func(b int) fp8.Scale {
+		s := j.claimedScale(b)
+		by := encodesBy(s)
+		by.Stored = store(b, s)
+		return by
+	}
+}
+
+// encodesBy is s, in which what is stored does not matter to codes.
+func encodesBy(s fp8.Scale) fp8.Scale {
+	if s.Multiplier == 0 && s.Divisor == 0 {
+		s.Divisor = s.Stored
+	}
+	return s
+}
+
+// encoding encodes values by another scale than s.
+func (j *job) encoding(words string, with func(b int, s fp8.Scale) fp8.Scale) rule {
+	return j.vary(words, func(r *rule) { r.with = with })
 }
 
 // amaxes are the largest magnitudes of blocks, without NaN, and whether there is one.
@@ -72,9 +118,10 @@ type amaxes struct {
 // amaxesOf finds those of a part of x that keep allows, of all if that is nil.
 func (j *job) amaxesOf(p *partition, x []float32, keep func(i, k int) bool) amaxes {
 	a := amaxes{make([]float32, p.blocks()), make([]bool, p.blocks())}
-	parallel.For(p.gridRows, 1+1<<14/max(1, p.height*p.cols), j.workers, func(lo, hi int) {
-		for i := lo * p.height; i < min(hi*p.height, p.rows); i++ {
-			first := i / p.height * p.gridCols
+	tall := p.height * p.lanes // rows of which no other has blocks
+	parallel.For(ceilDiv(p.rows, max(tall, 1)), 1+1<<14/max(1, tall*p.cols), j.workers, func(lo, hi int) {
+		for i := lo * tall; i < min(hi*tall, p.rows); i++ {
+			first := p.line(i) * p.gridCols
 			for c := range p.gridCols {
 				j0, j1 := c*p.width, min((c+1)*p.width, p.cols)
 				if keep == nil {
@@ -154,16 +201,16 @@ func (j *job) scaleUnder(r scaling.Recipe, outerAmax []float32, b int, amax floa
 }
 
 // claimedScale is the claim's of a block.
-func (j *job) claimedScale(b int) fp8.Scale {
-	j.scaleOnce.Do(func() {
-		j.claimedScales = make([]fp8.Scale, j.part.blocks())
-		parallel.For(len(j.claimedScales), 1024, j.workers, func(lo, hi int) {
-			for b := lo; b < hi; b++ {
-				j.claimedScales[b] = j.findScale(b)
-			}
-		})
+func (j *job) claimedScale(b int) fp8.Scale { return j.claimedScales()[b] }
+
+func (j *job) findScales() []fp8.Scale {
+	all := make([]fp8.Scale, j.part.blocks())
+	parallel.For(len(all), 1024, j.workers, func(lo, hi int) {
+		for b := lo; b < hi; b++ {
+			all[b] = j.findScale(b)
+		}
 	})
-	return j.claimedScales[b]
+	return all
 }
 
 func (j *job) findScale(b int) fp8.Scale {
@@ -181,14 +228,21 @@ func (j *job) findScale(b int) fp8.Scale {
 func (j *job) under(stored float32, b int, outer func(i int) float32) fp8.Scale {
 	n := j.levelOf(b)
 	g, amax := float32(1), float32(0)
-	if j.recipe.Profile.Outer() {
-		g, amax = j.want.Outer.Scales[n], j.outerAmax[n]
-		if outer != nil {
+	if !j.want.Outer.None() {
+		if g = j.want.Outer.Scales[n]; outer != nil {
 			g = outer(n)
-			amax = float32(g * 2688)
 		}
 	}
+	if j.recipe.Profile.Outer() {
+		amax = j.outerAmax[n]
+	}
 	switch p := j.recipe.Profile; {
+	case j.own != nil && j.want.Outer.Divide:
+		return fp8.FactorScale(stored, stored/g, true)
+	case j.own != nil && j.own.Multiply:
+		return fp8.FactorScale(stored, min(1/float32(stored*g), math.MaxFloat32), false)
+	case j.own != nil:
+		return fp8.FactorScale(stored, stored*g, true)
 	case leavesNaN(p):
 		return fp8.FactorScale(stored, min(1/float32(stored*g), math.MaxFloat32), false)
 	case p == scaling.NVFP4TorchAOGlobal:
@@ -198,13 +252,7 @@ func (j *job) under(stored float32, b int, outer func(i int) float32) fp8.Scale 
 	case p == scaling.NVFP4ModelOpt:
 		return fp8.FactorScale(stored, stored*g, true)
 	case p.Outer(): // fouroversix
-		largest := float32(6 * 256)
-		switch p {
-		case scaling.NVFP4FourOverSixStatic6:
-			largest = 6 * 448
-		case scaling.NVFP4FourOverSixStatic4:
-			largest = 4 * 448
-		}
+		largest := j.outerLargest()
 		if outer != nil {
 			amax = float32(g * largest)
 		}
@@ -216,14 +264,6 @@ func (j *job) under(stored float32, b int, outer func(i int) float32) fp8.Scale 
 		return fp8.Scale{Stored: stored, Divisor: stored}
 	}
 	return fp8.Scale{Stored: stored, Multiplier: 1 / stored}
-}
-
-// scaleBy is what rule r stores of a block and encodes by.
-func (j *job) scaleBy(r *rule, b int) fp8.Scale {
-	if r.scale != nil {
-		return r.scale(b)
-	}
-	return j.claimedScale(b)
 }
 
 // segment is a row of a block.
@@ -243,39 +283,35 @@ func (j *job) encode(dst []byte, r *rule, s segment, scratch []float32) {
 		return
 	}
 	if r.swap {
-		from, to := s.from&^1, min((s.to+1)&^1, j.cols)
-		inner := *r
+		inner, codes := *r, make([]byte, s.to-s.from+2)
 		inner.swap = false
-		var buffer [256]byte
-		codes := append(buffer[:0], make([]byte, to-from)...)
-		for lo := from; lo < to; {
-			b := j.part.block(s.row, lo)
-			hi := min(to, (lo/j.part.width+1)*j.part.width)
+		from := s.from &^ 1
+		j.part.cut(s.row, from, min((s.to+1)&^1, j.cols), func(lo, hi, b int) {
 			j.encode(codes[lo-from:hi-from], &inner, segment{s.row, lo, hi, b}, scratch)
-			lo = hi
-		}
+		})
 		for k := s.from; k < s.to; k++ {
-			at := k ^ 1
-			if at >= j.cols {
-				at = k
+			if dst[k-s.from] = codes[k-from]; k^1 < j.cols {
+				dst[k-s.from] = codes[k^1-from]
 			}
-			dst[k-s.from] = codes[at-from]
 		}
 		return
 	}
-	if p := r.blocks; p != nil {
+	if r.blocks != nil {
 		inner := *r
 		inner.blocks = nil
-		for k := s.from; k < s.to; {
-			b, end := p.block(s.row, k), min(s.to, (k/p.width+1)*p.width)
+		r.blocks.cut(s.row, s.from, s.to, func(lo, hi, b int) {
 			by := r.with(b, fp8.Scale{})
 			inner.with = func(int, fp8.Scale) fp8.Scale { return by }
-			j.encode(dst[k-s.from:end-s.from], &inner, segment{s.row, k, end, s.block}, scratch)
-			k = end
-		}
+			j.encode(dst[lo-s.from:hi-s.from], &inner, segment{s.row, lo, hi, s.block}, scratch)
+		})
 		return
 	}
-	by := j.scaleBy(r, s.block)
+	by := fp8.Scale{}
+	if r.scale != nil {
+		by = r.scale(s.block)
+	} else {
+		by = j.claimedScale(s.block)
+	}
 	if r.with != nil {
 		by = r.with(s.block, by)
 	}
@@ -375,3 +411,6 @@ func neighbours(y float32, f fp8.Format, p fp8.Policy) (low, high byte) {
 
 func throughBF16(x float32) float32 { return fp8.BFloat16FromFloat32(x).Float32() }
 func throughFP16(x float32) float32 { return float16.Fromfloat32(x).Float32() }
+func throughE4M3(x float32) float32 {
+	return fp8.E4M3.Float32(fp8.EncodeOne(x, fp8.E4M3, fp8.Policy{}))
+}

@@ -14,15 +14,15 @@ import (
 	"github.com/octavo-fp8/octavo/tensor"
 )
 
-func exponentOff(j *job, kind Kind) (all []rule) {
+func exponentOff(j *job) (all []rule) {
 	for _, x := range []struct {
 		by    float32
 		words string
 	}{{0.5, "one too low: half of those that are claimed"}, {2, "one too high: twice those that are claimed"},
 		{0.25, "two too low: a quarter of those that are claimed"}, {4, "two too high: four times those that are claimed"}, {8, "three too high"}, {0.125, "three too low"}} {
-		all = append(all, j.claimed().changed(kind, "exponents of scales are "+x.words, func(r *rule) {
-			r.scale = func(b int) fp8.Scale { return j.under(j.claimedScale(b).Stored*x.by, b, nil) }
-		}), j.storing(kind, "exponents of scales are "+x.words+"; codes are those of the claimed ones", func(s fp8.Scale) float32 { return s.Stored * x.by }))
+		words := "exponents of scales are " + x.words
+		all = append(all, j.scaling(words, func(b int) fp8.Scale { return j.under(j.claimedScale(b).Stored*x.by, b, nil) }),
+			j.storing(words+"; codes are those of the claimed ones", func(_ int, s fp8.Scale) float32 { return s.Stored * x.by }))
 	}
 	return all
 }
@@ -33,31 +33,23 @@ var powers = []struct {
 	round func(x float32) float32
 }{
 	{"rounded down to a power of two", number.PowerDown},
-	{"rounded up to a power of two", func(x float32) float32 {
-		if p := number.PowerDown(x); p != x {
-			return 2 * p
-		}
-		return x
-	}},
-	{"rounded to the nearest power of two (up from 1.5 on)", func(x float32) float32 {
-		if p := number.PowerDown(x); x >= 1.5*p {
-			return 2 * p
-		} else {
-			return p
-		}
-	}},
-	{"rounded to the power of two with the nearest logarithm (up from 1.414 on)", func(x float32) float32 {
-		if p := number.PowerDown(x); x >= math.Sqrt2*p {
-			return 2 * p
-		} else {
-			return p
-		}
-	}},
+	{"rounded up to a power of two", func(x float32) float32 { return powerFrom(x, math.Nextafter(1, 2)) }},
+	{"rounded to the nearest power of two (up from 1.5 on)", func(x float32) float32 { return powerFrom(x, 1.5) }},
+	{"rounded to the power of two with the nearest logarithm (up from 1.414 on)", func(x float32) float32 { return powerFrom(x, math.Sqrt2) }},
 	{"not rounded to a power of two", func(x float32) float32 { return x }},
 }
 
+// powerFrom rounds up to a power of two what is at least so many times the one below.
+func powerFrom(x float32, up float64) float32 {
+	p := number.PowerDown(x)
+	if float64(x) >= up*float64(p) {
+		return 2 * p
+	}
+	return p
+}
+
 // otherScales are scales made of an amax and the largest value of a format in the usual ways.
-func (j *job) otherScales(kind Kind, largest float32, text string) (all []rule) {
+func (j *job) otherScales(largest float32, text string) (all []rule) {
 	if j.recipe.Profile.Outer() || j.recipe.Profile.Delayed() {
 		return nil
 	}
@@ -75,9 +67,11 @@ func (j *job) otherScales(kind Kind, largest float32, text string) (all []rule) 
 			if m == 2 && n != len(powers)-1 || m == 3 && (n == len(powers)-1 || text == "" && n == 0 || largest == number.PowerDown(largest)) {
 				continue
 			}
-			words := fmt.Sprintf("scales are amax/%v, %s", largest, p.words)
-			words += text
-			if m == 3 {
+			words := fmt.Sprintf("scales are amax/%v, %s", largest, p.words) + text
+			switch {
+			case m == 1 && n == len(powers)-1:
+				words = fmt.Sprintf("scales are amax times the rounded reciprocal of %v, %s", largest, p.words) + text
+			case m == 3:
 				words = fmt.Sprintf("scales are amax, %s, over %v", p.words, number.PowerDown(largest))
 			}
 			for _, least := range []float32{0, 1e-4, 1e-10, 1e-12} {
@@ -88,26 +82,25 @@ func (j *job) otherScales(kind Kind, largest float32, text string) (all []rule) 
 				if least > 0 {
 					words += fmt.Sprintf(", of an amax of at least %v", least)
 				}
-				all = append(all, j.claimed().changed(kind, words, func(r *rule) {
-					r.scale = func(b int) fp8.Scale {
-						s := make(max(j.amaxes.of[b], least))
-						if m == 2 {
-							return fp8.Scale{Stored: s, Multiplier: largest / max(j.amaxes.of[b], least)}
-						}
-						return j.under(s, b, nil)
+				all = append(all, j.scaling(words, func(b int) fp8.Scale {
+					a := max(j.amaxes.of[b], least)
+					if m == 2 {
+						return fp8.Scale{Stored: make(a), Multiplier: largest / a}
 					}
+					return j.under(make(a), b, nil)
 				}))
+				all[len(all)-1].opens = m == 1 && n == len(powers)-1 && text == ""
 			}
 		}
 	}
 	return all
 }
 
-func roundedOtherwise(j *job, kind Kind) []rule {
-	return j.otherScales(kind, j.recipe.Format.Max(), "")
+func roundedOtherwise(j *job) []rule {
+	return j.otherScales(j.recipe.Format.Max(), "")
 }
 
-func largestOtherwise(j *job, kind Kind) (all []rule) {
+func largestOtherwise(j *job) (all []rule) {
 	f := j.recipe.Format
 	for _, m := range []float32{240, 448, 256, 128, 127, 57344, 49152, 32768, 6, 4, 8, 7, 7.5, 28, 16, 12, 1, 224, 480, 512, 120, 64} {
 		if m == f.Max() || m > 8*f.Max() || m < f.Max()/32 {
@@ -117,7 +110,7 @@ func largestOtherwise(j *job, kind Kind) (all []rule) {
 		if m == 240 {
 			text += " and 240 that of E4M3FNUZ"
 		}
-		all = append(all, j.otherScales(kind, m, text)...)
+		all = append(all, j.otherScales(m, text)...)
 	}
 	return all
 }
@@ -130,7 +123,7 @@ var ways = map[scaling.Profile]string{
 	scaling.DeepGEMM: ": not rounded", scaling.DeepSeek: ": not rounded",
 }
 
-func otherProfiles(j *job, kind Kind) (all []rule) {
+func otherProfiles(j *job) (all []rule) {
 	for _, p := range scaling.ProfilesFor(j.recipe.Format) {
 		if p == j.recipe.Profile || p.Delayed() || p.Outer() && (!j.recipe.Profile.Outer() || j.outerAmax == nil) {
 			continue
@@ -144,7 +137,7 @@ func otherProfiles(j *job, kind Kind) (all []rule) {
 			continue
 		}
 		if chooses(p) {
-			all = append(all, j.whole(kind, q))
+			all = append(all, j.whole(q))
 			continue
 		}
 		set := func(r *rule) {
@@ -153,9 +146,9 @@ func otherProfiles(j *job, kind Kind) (all []rule) {
 				r.outer = func(i int) float32 { return q.OuterScale(j.outerAmax[i]) }
 			}
 		}
-		all = append(all, j.claimed().changed(kind, fmt.Sprintf("scales are those of %s%s", p, ways[p]), set))
+		all = append(all, j.vary(fmt.Sprintf("scales are those of %s%s", p, ways[p]), set))
 		if policy := q.EncodePolicy(); policy != j.recipe.EncodePolicy() {
-			all = append(all, j.claimed().changed(kind, fmt.Sprintf("scales are those of %s%s, and codes are rounded as its library does", p, ways[p]), func(r *rule) {
+			all = append(all, j.vary(fmt.Sprintf("scales are those of %s%s, and codes are rounded as its library does", p, ways[p]), func(r *rule) {
 				set(r)
 				r.policy = policy
 			}))
@@ -165,7 +158,7 @@ func otherProfiles(j *job, kind Kind) (all []rule) {
 }
 
 // whole has scales and codes of another profile, which chooses between scales.
-func (j *job) whole(kind Kind, q scaling.Recipe) rule {
+func (j *job) whole(q scaling.Recipe) rule {
 	made := sync.OnceValue(func() *tensor.Tensor {
 		t := &tensor.Tensor{Shape: []int{j.rows, j.cols}}
 		if scaling.Quantize(context.Background(), t, j.x, scaling.Quantizer{Recipe: q, Options: tensor.Options{Workers: j.workers}}) != nil {
@@ -173,7 +166,7 @@ func (j *job) whole(kind Kind, q scaling.Recipe) rule {
 		}
 		return t
 	})
-	return j.claimed().changed(kind, fmt.Sprintf("scales and codes are those of %s", q.Profile), func(r *rule) {
+	return j.vary(fmt.Sprintf("scales and codes are those of %s", q.Profile), func(r *rule) {
 		r.codes = func() []byte { return made().Codes }
 		r.scale = func(b int) fp8.Scale { return fp8.Scale{Stored: made().Scales[b], Multiplier: 1} }
 		r.outer = func(i int) float32 { return made().Outer.At(i * max(1, made().Outer.Rows)) }
@@ -181,7 +174,7 @@ func (j *job) whole(kind Kind, q scaling.Recipe) rule {
 }
 
 // otherLibraries round as other libraries do.
-func otherLibraries(j *job, kind Kind) (all []rule) {
+func otherLibraries(j *job) (all []rule) {
 	seen := []fp8.Policy{j.recipe.EncodePolicy()}
 	for _, p := range scaling.ProfilesFor(j.recipe.Format) {
 		q := j.recipe
@@ -191,103 +184,60 @@ func otherLibraries(j *job, kind Kind) (all []rule) {
 			continue
 		}
 		seen = append(seen, policy)
-		all = append(all, j.claimed().changed(kind, fmt.Sprintf("codes are rounded as the library of %s does (ties %v, zeros %v)", p, policy.Rounding, policy.Zero),
+		all = append(all, j.vary(fmt.Sprintf("codes are rounded as the library of %s does (ties %v, zeros %v)", p, policy.Rounding, policy.Zero),
 			func(r *rule) { r.policy = policy }))
 	}
 	return all
 }
 
-// storing stores another scale, while values are encoded as is claimed.
-func (j *job) storing(kind Kind, words string, store func(s fp8.Scale) float32) rule {
-	return j.claimed().changed(kind, words, func(r *rule) {
-		r.scale = func(b int) fp8.Scale {
-			s := j.claimedScale(b)
-			by := s
-			if by.Multiplier == 0 && by.Divisor == 0 {
-				by.Divisor = s.Stored
-			}
-			by.Stored = store(s)
-			return by
-		}
-	})
-}
-
-func reciprocals(j *job, kind Kind) []rule {
+func reciprocals(j *job) []rule {
 	const words = "scales are stored as their reciprocals, 1/scale: what values are multiplied by, not what codes are; codes are right"
 	return []rule{
-		j.storing(kind, words, func(s fp8.Scale) float32 { return 1 / s.Stored }),
-		j.storing(kind, words, func(s fp8.Scale) float32 { return s.Multiplier }),
-		j.storing(kind, words, func(s fp8.Scale) float32 {
-			return fp8.E4M3.Float32(fp8.EncodeOne(1/s.Stored, fp8.E4M3, fp8.Policy{}))
-		}),
+		j.storing(words, func(_ int, s fp8.Scale) float32 { return 1 / s.Stored }),
+		j.storing(words, func(_ int, s fp8.Scale) float32 { return s.Multiplier }),
+		j.storing(words, func(_ int, s fp8.Scale) float32 { return throughE4M3(1 / s.Stored) }),
 	}
 }
 
-func storedNarrow(j *job, kind Kind) (all []rule) {
+func storedNarrow(j *job) (all []rule) {
 	for _, x := range []struct {
 		words string
 		store func(x float32) float32
 	}{{"to bfloat16", throughBF16}, {"to float16", throughFP16}, {"down to a power of two", powers[0].round}, {"up to a power of two", powers[1].round},
 		{"to the nearest power of two", powers[2].round}, {"toward zero to bfloat16", func(x float32) float32 { return math.Float32frombits(math.Float32bits(x) &^ 0xFFFF) }}} {
-		all = append(all, j.storing(kind, fmt.Sprintf("scales are rounded %s as they are stored, and codes are made with the scale before it was rounded, not with the one that is stored", x.words),
-			func(s fp8.Scale) float32 { return x.store(s.Stored) }))
+		all = append(all, j.storing(fmt.Sprintf("scales are rounded %s as they are stored, and codes are made with the scale before it was rounded, not with the one that is stored", x.words),
+			func(_ int, s fp8.Scale) float32 { return x.store(s.Stored) }))
 	}
 	return all
 }
 
 // otherLayouts reads the scales as they lie in memory in another order.
-func otherLayouts(j *job, kind Kind) (all []rule) {
+func otherLayouts(j *job) (all []rule) {
 	p := &j.part
 	if p.blocks() < 2 {
 		return nil
 	}
-	for _, name := range []string{"row-major", "column-major", "aligned", "packed", "packed-reversed", "128x4", "8x4"} {
-		var l fault.GridLayout
-		if l.UnmarshalText([]byte(name)) != nil || l == j.layout {
-			continue
-		}
-		words := fmt.Sprintf("scales lie in the order %s, where %s was claimed; they and the codes are right", name, j.layout)
-		if name == "column-major" {
+	place := func(l fault.GridLayout, b int) int {
+		return l.Index(b/p.gridCols, b%p.gridCols, p.gridRows, p.gridCols)
+	}
+	for _, l := range layouts() {
+		words := fmt.Sprintf("scales lie in the order %s, where %s was claimed; they and the codes are right", l, j.layout)
+		if l.String() == "column-major" {
 			words = "the grid of scales is transposed, " + words
 		}
-		if p.gridRows == 1 && name == "column-major" || l.Index(p.gridRows-1, p.gridCols-1, p.gridRows, p.gridCols) >= len(j.raw) {
+		if l == j.layout || p.gridRows == 1 && l.String() == "column-major" || LayoutSize(l, p.gridRows, p.gridCols) > len(j.raw) {
 			continue
 		}
-		// What the claim's reading finds at a place is the scale that lies there.
-		lies := make([]int, len(j.raw))
-		for i := range lies {
-			lies[i] = -1
-		}
-		fits := true
+		lies := make([]int, len(j.raw)) // 1 and the block whose scale is at a place
 		for b := range p.blocks() {
-			at := l.Index(b/p.gridCols, b%p.gridCols, p.gridRows, p.gridCols)
-			if fits = fits && at < len(lies); fits {
-				lies[at] = b
-			}
+			lies[place(l, b)] = 1 + b
 		}
-		if !fits {
-			continue
-		}
-		all = append(all, j.claimed().changed(kind, words, func(r *rule) {
-			r.scale = func(b int) fp8.Scale {
-				by := encodesBy(j.claimedScale(b))
-				of := lies[j.layout.Index(b/p.gridCols, b%p.gridCols, p.gridRows, p.gridCols)]
-				if of < 0 {
-					by.Stored = j.scales[b] // a gap, which holds anything
-					return by
-				}
-				by.Stored = j.claimedScale(of).Stored
-				return by
+		all = append(all, j.storing(words, func(b int, _ fp8.Scale) float32 {
+			if of := lies[place(j.layout, b)]; of > 0 {
+				return j.claimedScale(of - 1).Stored
 			}
+			return j.scales[b] // a gap, which holds anything
 		}))
 	}
 	return all
-}
-
-// encodesBy is s, in which what is stored does not matter to codes.
-func encodesBy(s fp8.Scale) fp8.Scale {
-	if s.Multiplier == 0 && s.Divisor == 0 {
-		s.Divisor = s.Stored
-	}
-	return s
 }

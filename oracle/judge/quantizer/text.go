@@ -1,7 +1,6 @@
 package quantizer
 
 import (
-	"bufio"
 	"fmt"
 	"io"
 	"strings"
@@ -194,16 +193,7 @@ func (v *Verdict) findings() (lines []verdict.Line) {
 
 // WriteText writes the verdict for people.
 func (v *Verdict) WriteText(w io.Writer) error {
-	b := bufio.NewWriter(w)
-	fmt.Fprintln(b, verdict.Hanging("", v.Title(), 2))
-	for _, cause := range v.causes() {
-		fmt.Fprintln(b, verdict.Hanging("", cause, 2))
-	}
-	for _, lines := range [][]verdict.Line{v.terms(), v.findings()} {
-		fmt.Fprintln(b)
-		verdict.WriteHanging(b, lines)
-	}
-	return b.Flush()
+	return verdict.WriteReport(w, v.Title(), v.causes(), v.terms(), v.findings())
 }
 
 // WritePage writes the verdict as an HTML page that needs nothing else, with a map of what is
