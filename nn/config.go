@@ -18,6 +18,7 @@ type Config struct {
 	Layers  int
 	Heads   int // query heads, each of Dim/Heads, which must be even
 	KVHeads int // key and value heads, a divisor of Heads; 0: Heads
+	HeadDim int // of a head's query, key and value; 0: Dim/Heads
 	Hidden  int // width of the MLP
 	Context int // longest sequence
 
@@ -27,16 +28,38 @@ type Config struct {
 	Workers   int     // goroutines; 0: GOMAXPROCS. Results do not depend on it.
 
 	RopeScaling RopeScaling // of the rotary frequencies
+	RotaryDim   int         // the first elements of a head, which are rotated; even; 0: all
+
+	// Windows has the sliding window of each layer's attention: how many tokens a token sees,
+	// itself the last of them; 0: all before it. nil: every layer sees all.
+	Windows []int
+
+	// WindowRopeTheta, unless 0, is the base of the rotary frequencies in layers with a window,
+	// which are not scaled, as in Gemma 3.
+	WindowRopeTheta float64
+
+	Norms  Norms  // besides one before attention and one before the MLP
+	Biases Biases // of linear layers
+
+	Sinks      bool    // each head's softmax has one more score, learned, of a key without a value (gpt-oss)
+	ScoreScale float64 // that attention's scores are multiplied by; 0: 1/√(elements of a key's head)
+	ScoreCap   float64 // unless 0, scores s become ScoreCap·tanh(s/ScoreCap), before the mask
+	LogitCap   float64 // likewise of the logits
+
+	EmbeddingScale float64 // that rows of the embedding are multiplied by; 0: 1
+
+	Gate Gate // of the MLPs and of experts
 
 	// MLA takes the place of grouped queries where it is not nil. Its Dim, Heads and Rotary are
 	// those of the Config, and to be left out, as is KVHeads; so is a NormEps of 0.
 	MLA *MLAConfig
 
 	// Experts take the place of the MLPs where they are not nil, but for those of the first
-	// Dense layers. Their Dim is that of the Config, and to be left out. They go without
-	// Smoothing.
-	Experts *ExpertsConfig
-	Dense   int
+	// Dense layers and of DenseLayers, which rise. Their Dim is that of the Config, and to be
+	// left out. They go without Smoothing.
+	Experts     *ExpertsConfig
+	Dense       int
+	DenseLayers []int
 
 	FP8       *FP8              // recipes of the linear layers; nil: FP32
 	Rounding  *Rounding         // of the linear layers' operands, without FP8; nil: none

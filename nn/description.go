@@ -122,6 +122,12 @@ type savedRopeScaling struct {
 	Original int     `json:"original"`
 	Low      float64 `json:"low"`
 	High     float64 `json:"high"`
+
+	YaRN        bool      `json:"yarn,omitempty"` // absent in files of before
+	Untruncated bool      `json:"untruncated,omitempty"`
+	Attention   float64   `json:"attention,omitempty"`
+	Short       []float64 `json:"short,omitempty"`
+	Long        []float64 `json:"long,omitempty"`
 }
 
 type savedFP8 struct {
@@ -197,7 +203,7 @@ func newSavedConfig(c Config) (s savedConfig) {
 			r.Scale, r.Groups, r.TopGroups, r.BiasRate, r.BalanceLoss, saveRounding(r.Rounding),
 		}
 	}
-	if c.RopeScaling != (RopeScaling{}) {
+	if !c.RopeScaling.IsZero() {
 		r := savedRopeScaling(c.RopeScaling)
 		s.RopeScaling = &r
 	}

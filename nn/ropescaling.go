@@ -1,6 +1,9 @@
 package nn
 
-import "math"
+import (
+	"math"
+	"reflect"
+)
 
 // RopeScaling lowers the frequencies of rotary positions, for longer sequences than a model
 // was first trained on. The zero value leaves them as they are.
@@ -15,12 +18,29 @@ type RopeScaling struct {
 	// (Chen et al., arXiv 2306.15595).
 	Original  int
 	Low, High float64
+
+	// YaRN makes Low and High the turns of the ramp of YaRN (Peng et al., arXiv 2309.00071),
+	// beta_slow and beta_fast, over the indices of pairs, which are rounded to whole ones
+	// unless Untruncated.
+	YaRN, Untruncated bool
+
+	// Attention, unless 0, is what rotated queries and keys are multiplied by: the attention
+	// factor of YaRN and LongRoPE.
+	Attention float64
+
+	// Short and Long, unless nil, divide the frequencies pair by pair in the place of Factor, as
+	// LongRoPE does (arXiv 2402.13753): Short in sequences of at most Original tokens, Long in
+	// longer ones.
+	Short, Long []float64
 }
+
+// IsZero reports whether frequencies stay as they are.
+func (s RopeScaling) IsZero() bool { return reflect.ValueOf(s).IsZero() }
 
 const maxRopeFactor = 1e6
 
 func (s RopeScaling) check(what string) error {
-	if s == (RopeScaling{}) {
+	if s.IsZero() {
 		return nil
 	}
 	if !(s.Factor >= 1 && s.Factor <= maxRopeFactor) {

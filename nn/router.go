@@ -34,6 +34,10 @@ type RouterConfig struct {
 	// nodes. 0: no groups.
 	Groups, TopGroups int
 
+	// GroupScores is of how many of its largest scores a group's sum is, by which groups are
+	// chosen; 0: TopK/TopGroups, at least 1. DeepSeek-V3 has 2, DeepSeek-V2 1.
+	GroupScores int
+
 	// BiasRate, unless 0, balances loads without a loss (arXiv 2408.15664): each expert has
 	// a bias, 0 at first, which is added to its score for choosing alone. [Scaling.EndStep]
 	// moves it by BiasRate: up where fewer tokens than the mean had chosen the expert in
@@ -57,7 +61,7 @@ type Scoring uint8
 
 const (
 	ScoreSigmoid Scoring = iota // each by itself, as in DeepSeek-V3
-	ScoreSoftmax                // of all experts, as in Mixtral
+	ScoreSoftmax                // of all experts, as in Mixtral; normalized, it is that of the chosen ones' logits, as in gpt-oss
 )
 
 var scorings = enum.Enum[Scoring]{

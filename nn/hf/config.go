@@ -182,7 +182,7 @@ func (d *described) readRope(f *fields) {
 		o := f.object(key)
 		d.RopeTheta = o.number("rope_theta", d.RopeTheta)
 		o.wholeHead()
-		if s := o.ropeScaling(); s != (nn.RopeScaling{}) {
+		if s := o.ropeScaling(); !s.IsZero() {
 			d.RopeScaling = s
 		}
 		if f.err == nil {

@@ -107,7 +107,7 @@ func expertsOf(x nn.ExpertsConfig) *savedExperts {
 // ropeScalingOf is what readRope reads; nil for none.
 func ropeScalingOf(s nn.RopeScaling) any {
 	switch {
-	case s == (nn.RopeScaling{}):
+	case s.IsZero():
 		return nil
 	case s.Original == 0:
 		return map[string]any{"rope_type": "linear", "factor": s.Factor}
