@@ -124,7 +124,10 @@ func TestAttendIsForward(t *testing.T) {
 							q.Sinks = numbers(kvHeads*group, 4)
 							q.Mask.Window = &attention.Window{Left: 70, Right: -1}
 						}
-						p := attention.Problem{Q: q.Q, K: k, V: v, Mask: q.Mask, Sinks: q.Sinks}
+						if i == 2 {
+							q.Scale, q.Cap = 0.5, 3
+						}
+						p := attention.Problem{Q: q.Q, K: k, V: v, Mask: q.Mask, Sinks: q.Sinks, Scale: q.Scale, Cap: q.Cap}
 						want := plainly(t, &p, o)
 						note := fmt.Sprint(tokens, " tokens ", o.P, " group ", group)
 						forLevels(t, func(t *testing.T) {

@@ -25,6 +25,7 @@ type computation struct {
 	cached  *Sequence // that k and v are of, some of which may have been evicted; or nil
 	sizes   Sizes
 	scale   float32 // SL
+	capped  float32 // what scores are multiplied by before their tanh is taken; 0: it is not
 	mask    Mask
 	sinks   []float32
 
@@ -87,7 +88,7 @@ func (a *computation) ofProblem(p *Problem) error {
 		return err
 	}
 	a.sizes, a.mask, a.sinks = p.Sizes(), p.Mask, p.Sinks
-	return a.begin(p.SoftmaxScale())
+	return a.begin(p.SoftmaxScale(), p.Cap)
 }
 
 // checkBlocks reports whether scales of Q and K cannot be factored out of their products.
@@ -110,9 +111,12 @@ func checkBlocks(p *Problem) error {
 	return nil
 }
 
-// begin sets everything that follows from the sources, the sizes and the scale.
-func (a *computation) begin(scale float32) error {
+// begin sets everything that follows from the sources, the sizes, the scale and the cap.
+func (a *computation) begin(scale, limit float32) error {
 	s := a.sizes
+	if a.capped = 0; limit != 0 {
+		a.capped, scale = scale/limit, limit
+	}
 	a.scale = float32(float64(scale) * 1.4426950408889634)
 	a.block = max(1, min(a.q.block(), a.k.block()))
 	a.outer = !a.q.outer().None() || !a.k.outer().None()

@@ -9,7 +9,8 @@
 //     its steps 1 to 3 and the outer scales. A row of bfloat16 has the scale 1. Products
 //     are added as fused multiply-adds do; those of two FP8 values are exact anyway.
 //     Then z_j = rn(SL·s_j), SL = float32(float64(scale)·1.4426950408889634), which is the
-//     score in units of ln 2.
+//     score in units of ln 2. With a cap, s_j becomes tanh(rn(s_j·rn(scale/cap))) before, tanh
+//     that of package elementary, and the cap takes the place of the scale in SL.
 //  2. Keys come in tiles of 64 from key 0 on, ascending. A masked key takes no part at all,
 //     so that a NaN in it does not matter; a tile without other keys changes nothing.
 //     At the start M = -Inf, l = +0 and O = +0.

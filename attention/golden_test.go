@@ -60,6 +60,7 @@ func newExact(p *attention.Problem) *exact {
 					scores[j] += x
 					magnitude += math.Abs(x)
 				}
+				scores[j] = bounded(p, scores[j])
 				m = max(m, scores[j])
 				delta = max(delta, unit*(float64(s.Dim+8)*magnitude+4))
 			}
@@ -89,6 +90,14 @@ func newExact(p *attention.Problem) *exact {
 		}
 	}
 	return e
+}
+
+// bounded is a scaled score under the problem's cap.
+func bounded(p *attention.Problem, score float64) float64 {
+	if p.Cap == 0 {
+		return score
+	}
+	return float64(p.Cap) * math.Tanh(score/float64(p.Cap))
 }
 
 const unit = 0x1p-24

@@ -213,6 +213,9 @@ func (r *order) split(head, query, first, last int, sink bool) split {
 	m, l, o := negInf, float32(0), make([]float32, r.s.ValueDim)
 	offset, any := offsets[r.o.P], false
 	sl := float32(float64(r.p.SoftmaxScale()) * 1.4426950408889634)
+	if r.p.Cap != 0 {
+		sl = float32(float64(r.p.Cap) * 1.4426950408889634)
+	}
 	for t := first; t < last; t++ {
 		sees := func(j int) bool { return t*64+j >= lo && t*64+j < hi }
 		z, kept := map[int]float32{}, false
@@ -223,7 +226,12 @@ func (r *order) split(head, query, first, last int, sink bool) split {
 			}
 			kept = true
 			row := (head*r.s.Queries+query)*r.s.KVHeads + kv
-			z[j] = float32(sl * r.scores[row*r.tokens+t*64+j])
+			score := r.scores[row*r.tokens+t*64+j]
+			if r.p.Cap != 0 {
+				ratio := r.p.SoftmaxScale() / r.p.Cap
+				score = elementary.Tanh(float32(score * ratio))
+			}
+			z[j] = float32(sl * score)
 			m2 = max(m2, z[j])
 		}
 		if !kept {
@@ -354,6 +362,7 @@ type shape struct {
 	format  fp8.Format
 	outer   bool // K and V have an outer scale
 	bf16    bool
+	limit   float32 // cap
 	mask    attention.Mask
 	sinks   bool
 	valid   int // Keys
@@ -384,7 +393,7 @@ func (s shape) random(rnd *rand.Rand, heads, tokens, dim int, b tensor.Block) at
 
 func (s shape) problem(seed uint64) *attention.Problem {
 	rnd := rand.New(rand.NewPCG(seed, 1))
-	p := &attention.Problem{Mask: s.mask, Keys: s.valid}
+	p := &attention.Problem{Mask: s.mask, Keys: s.valid, Cap: s.limit}
 	p.Q = s.random(rnd, s.heads, s.queries, s.dim, s.q)
 	p.K = s.random(rnd, s.kvHeads, s.keys, s.dim, s.k)
 	p.V = s.random(rnd, s.kvHeads, s.keys, s.valueDim, s.v)
@@ -444,6 +453,12 @@ var shapes = map[string]shape{
 		v: tensor.Block{Rows: 70}, mask: attention.Mask{Causal: true}},
 	"valid keys, blocks": {heads: 2, kvHeads: 1, queries: 3, keys: 150, dim: 32, valueDim: 33,
 		valid: 129, v: tensor.Block{Rows: 1, Cols: 16}},
+	"cap": {heads: 6, kvHeads: 2, queries: 5, keys: 140, dim: 40, valueDim: 24, limit: 1.5,
+		mask: attention.Mask{Causal: true, Window: &attention.Window{Left: 90, Right: 0}}, sinks: true},
+	"cap, one row": {heads: 2, kvHeads: 2, queries: 1, keys: 100, dim: 64, valueDim: 64, limit: 30,
+		k: tensor.Block{Rows: 1}, v: tensor.Block{Rows: 1}},
+	"cap, outer": {heads: 4, kvHeads: 2, queries: 5, keys: 150, dim: 64, valueDim: 48, format: fp8.E2M1, outer: true, limit: 2,
+		q: tensor.Block{Rows: 1, Cols: 16}, k: tensor.Block{Rows: 1, Cols: 16}, v: tensor.Block{Rows: 1, Cols: 16}},
 	"no keys":    {heads: 2, kvHeads: 1, queries: 3, keys: 0, dim: 8, valueDim: 4},
 	"no queries": {heads: 2, kvHeads: 1, queries: 0, keys: 3, dim: 8, valueDim: 4},
 	"no values":  {heads: 2, kvHeads: 1, queries: 2, keys: 3, dim: 8, valueDim: 0},

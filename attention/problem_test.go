@@ -75,6 +75,8 @@ func TestProblemCheck(t *testing.T) {
 		{func(p *attention.Problem) { p.Scale = float32(math.Inf(1)) }, attention.ErrScales,
 			"Scale is +Inf"},
 		{func(p *attention.Problem) { p.Scale = -1 }, attention.ErrScales, "Scale is -1"},
+		{func(p *attention.Problem) { p.Cap = -1 }, attention.ErrScales, "Cap is -1"},
+		{func(p *attention.Problem) { p.Cap = float32(math.NaN()) }, attention.ErrScales, "Cap is NaN"},
 		{func(p *attention.Problem) { p.Sinks = make([]float32, 3) }, attention.ErrMask,
 			"3 sinks for 4"},
 		{func(p *attention.Problem) { p.Sinks = []float32{0, 0, float32(math.NaN()), 0} },
