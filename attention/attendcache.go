@@ -48,7 +48,7 @@ func (a *computation) ofQuery(q *Query) error {
 	s, c := q.Sequence, &q.Sequence.cache.config
 	a.own[0] = newOperandSource(q.Q)
 	a.q = &a.own[0]
-	a.k, a.v = s.sources(&a.ownRecords)
+	a.k, a.v = s.sources(&a.ownWide)
 	a.cached = s
 	heads, queries, _ := q.Q.Dims()
 	a.sizes = Sizes{
@@ -56,6 +56,7 @@ func (a *computation) ofQuery(q *Query) error {
 		ValueDim: c.ValueDim,
 	}
 	a.mask, a.sinks, a.oneRow = q.Mask, q.Sinks, c.Record != nil
+	a.wholeP = c.Elements == CacheFloat32
 	p := Problem{Q: q.Q, Scale: q.Scale}
 	return a.begin(p.SoftmaxScale(), q.Cap)
 }

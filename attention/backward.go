@@ -9,6 +9,7 @@ import (
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/internal/canonical"
 	"github.com/octavo-fp8/octavo/internal/elementary"
+	"github.com/octavo-fp8/octavo/internal/halves"
 	"github.com/octavo-fp8/octavo/internal/meter"
 	"github.com/octavo-fp8/octavo/internal/number"
 	"github.com/octavo-fp8/octavo/internal/parallel"
@@ -140,9 +141,7 @@ func values(dst []float32, o Operand) []float32 {
 		tensor.Dequantize(dst, o.Codes)
 		return dst
 	}
-	for i, x := range o.BFloat16 {
-		dst[i] = x.Float32()
-	}
+	halves.Widen(dst[copy(dst, o.Float32):], o.BFloat16)
 	return dst
 }
 

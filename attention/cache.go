@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/internal/memory"
 	"github.com/octavo-fp8/octavo/internal/microkernel"
 )
@@ -30,8 +31,11 @@ type Cache struct {
 	codes  []byte    // of codes: pages of heads of panels; of records: blocks
 	scales []float32 // computed ones: pages of K's [heads or 1, tokens], and V's
 
-	kSize, vSize     int // bytes of a head of a page
-	pageSize         int // bytes of a page
+	halves []fp8.BFloat16 // in place of codes: pages of heads of K's [tokens, Dim], and V's
+	floats []float32      // likewise
+
+	kSize, vSize     int // bytes, or elements, of a head of a page
+	pageSize         int // of a page, likewise
 	kScales, vScales int // computed scales of a page
 
 	mu      sync.Mutex
@@ -49,16 +53,27 @@ func NewCache(config CacheConfig) (*Cache, error) {
 	c := &Cache{config: config, special: make([]bool, config.Pages)}
 	const width = microkernel.PanelWidth
 	tokens := config.PageTokens
-	if config.Record != nil {
+	switch {
+	case config.Record != nil:
 		c.pageSize = config.Record.BlockBytes(tokens)
-	} else {
+	case config.wide():
+		c.kSize, c.vSize = config.Dim*tokens, config.ValueDim*tokens
+		c.pageSize = config.KVHeads * (c.kSize + c.vSize)
+	default:
 		c.kSize = (config.Dim + config.Dim%2) * tokens
 		c.vSize = (config.ValueDim + width - 1) / width * width * tokens
 		c.pageSize = config.KVHeads * (c.kSize + c.vSize)
 		c.kScales = config.K.perToken(config.KVHeads) * tokens
 		c.vScales = config.V.perToken(config.KVHeads) * tokens
 	}
-	c.codes = memory.Large[byte](config.Pages * c.pageSize)
+	switch n := config.Pages * c.pageSize; config.Elements {
+	case CacheBFloat16:
+		c.halves = memory.Large[fp8.BFloat16](n)
+	case CacheFloat32:
+		c.floats = memory.Large[float32](n)
+	default:
+		c.codes = memory.Large[byte](n)
+	}
 	c.scales = make([]float32, config.Pages*(c.kScales+c.vScales))
 	for i := range config.Pages {
 		c.free = append(c.free, int32(config.Pages-1-i))
@@ -81,8 +96,10 @@ func (s CacheScale) perToken(heads int) int {
 // own.
 func (c *Cache) Config() CacheConfig { return c.config.withDefaults() }
 
-// Bytes returns the memory of the cache: codes, scales and records of all pages.
-func (c *Cache) Bytes() int { return len(c.codes) + 4*len(c.scales) }
+// Bytes returns the memory of the cache: codes and scales, values or records of all pages.
+func (c *Cache) Bytes() int {
+	return len(c.codes) + 2*len(c.halves) + 4*(len(c.floats)+len(c.scales))
+}
 
 // FreePages returns how many pages no sequence has.
 func (c *Cache) FreePages() int {

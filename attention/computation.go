@@ -34,9 +34,9 @@ type computation struct {
 	tokenValues
 	division
 
-	own        [3]operandSource // memory for q, k and v
-	ownScaled  scaledSource
-	ownRecords [2]cachedRecords
+	own       [3]operandSource // memory for q, k and v
+	ownScaled scaledSource
+	ownWide   [2]cachedWide
 }
 
 // results are where results go: the output in one of its types, the others or nil.
@@ -50,7 +50,8 @@ type results struct {
 type products struct {
 	block            int  // of dim that share scales of Q and K
 	exactQK, exactPV bool // products are float32s
-	wideV            bool // elements of V have more than 8 bits of precision
+	wideQK, wideV    bool // elements of Q or K, and of V, have more than 8 bits of precision
+	wholeP           bool // P is not rounded, unless it is to be to 8 bits
 	outer            bool // scores are multiplied by outer scales
 }
 
@@ -87,7 +88,7 @@ func (a *computation) ofProblem(p *Problem) error {
 	if err := checkBlocks(p); err != nil {
 		return err
 	}
-	a.sizes, a.mask, a.sinks = p.Sizes(), p.Mask, p.Sinks
+	a.sizes, a.mask, a.sinks, a.wholeP = p.Sizes(), p.Mask, p.Sinks, p.V.Float32 != nil
 	return a.begin(p.SoftmaxScale(), p.Cap)
 }
 
@@ -126,7 +127,7 @@ func (a *computation) begin(scale, limit float32) error {
 	a.exactQK = codesQ && codesK
 	f, codesV := a.v.format()
 	a.exactPV = codesV && f.MinSubnormal() >= 0x1p-16 // P is a multiple of 2^-133
-	_, a.wideV = a.v.(*scaledSource)
+	a.wideQK, a.wideV = a.q.wide() || a.k.wide(), a.v.wide()
 	a.tokenScales = a.v.byToken()
 	if a.tokenScales {
 		a.findLargest()

@@ -71,6 +71,8 @@ func TestProblemCheck(t *testing.T) {
 			"2 heads of K and V do not divide 3"},
 		{func(p *attention.Problem) { p.Q.BFloat16 = p.Q.BFloat16[1:] }, attention.ErrShape,
 			"Q has 95 values"},
+		{func(p *attention.Problem) { p.Q.Float32 = make([]float32, 96) }, attention.ErrShape,
+			"Q has values of bfloat16 and of float32"},
 		{func(p *attention.Problem) { p.Keys = 6 }, attention.ErrShape, "Keys is 6 of 5"},
 		{func(p *attention.Problem) { p.Scale = float32(math.Inf(1)) }, attention.ErrScales,
 			"Scale is +Inf"},

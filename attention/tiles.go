@@ -69,7 +69,8 @@ func (s *scratch) begin(a *computation, f PFormat, kvHead, r0, r1 int) {
 	clear(s.o)
 	s.p = grow(s.p, (n+mostRegisterRows)*tile)
 	s.row, s.state = grow(s.row, n), grow(s.state, n)
-	s.softmax = softmax.Tile{Scale: a.scale, Offset: f.Offset(), Lattice: pNumbers[f].lattice, Unit: 1}
+	s.softmax = softmax.Tile{Scale: a.scale, Offset: f.Offset(), Lattice: pNumbers[f].lattice, Unit: 1,
+		Whole: a.wholeP && f == PBFloat16}
 	if a.tokenScales {
 		s.softmax.Shares = &s.shares
 	}

@@ -23,6 +23,12 @@ func checkProblem(p *attention.Problem) error {
 	if err := p.Check(); err != nil {
 		return err
 	}
+	for _, o := range []attention.Operand{p.Q, p.K, p.V} {
+		if o.Float32 != nil {
+			return sentinel.Errorf(ErrKernel, "flash: the problem has operands of float32: kernels "+
+				"are known of codes and bfloat16")
+		}
+	}
 	if p.Cap != 0 {
 		return sentinel.Errorf(ErrKernel, "flash: the problem has a cap of its scores, %v: what is "+
 			"right is known without", p.Cap)

@@ -137,6 +137,7 @@ func TestExactRefuses(t *testing.T) {
 	require.ErrorIs(t, err, attention.ErrScales)
 	for _, change := range []func(p *attention.Problem){
 		func(p *attention.Problem) { p.Cap = 50 },
+		func(p *attention.Problem) { p.K = attention.Operand{Float32: []float32{1}, Shape: p.K.Shape} },
 	} {
 		p := line([]float32{1}, []float32{1}, 1)
 		change(p)
