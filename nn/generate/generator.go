@@ -3,6 +3,7 @@ package generate
 import (
 	"context"
 
+	"github.com/octavo-fp8/octavo/attention"
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/gemm"
 	"github.com/octavo-fp8/octavo/internal/canonical"
@@ -40,6 +41,7 @@ type Generator struct {
 type block struct {
 	attentionNorm, mlpNorm *nn.RMSNorm
 	projections            projections
+	view                   view
 	mixed                  linear
 	feedForward            feedForward
 }
@@ -127,6 +129,7 @@ func (g *Generator) pack(ctx context.Context, m *nn.Llama) error {
 		to := block{
 			attentionNorm: p.norm(from.AttentionNorm, g.config.NormEps),
 			mlpNorm:       p.norm(from.MLPNorm, g.config.NormEps),
+			view:          view{mask: attention.Mask{Causal: true}},
 		}
 		if from.MLA != nil {
 			to.projections, to.mixed = p.latent(from.MLA), p.linear(from.MLA.Output)

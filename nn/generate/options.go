@@ -27,16 +27,18 @@ const (
 	// CacheMXFP8 keeps E4M3 codes under a power of two for each 32 elements, by
 	// [scaling.MXRCeil].
 	CacheMXFP8
+	// CacheF32 keeps float32, and attention rounds nothing to fewer bits.
+	CacheF32
 )
 
 var cacheFormats = enum.Enum[CacheFormat]{
 	Type: "CacheFormat", What: "format of a cache", Err: ErrOptions, Prefix: "generate",
-	Names: []string{"e4m3", "bf16", "nvfp4", "mxfp8"},
+	Names: []string{"e4m3", "bf16", "nvfp4", "mxfp8", "f32"},
 }
 
 // CacheFormats returns all formats of a cache.
 func CacheFormats() []CacheFormat {
-	return []CacheFormat{CacheE4M3, CacheBF16, CacheNVFP4, CacheMXFP8}
+	return []CacheFormat{CacheE4M3, CacheBF16, CacheNVFP4, CacheMXFP8, CacheF32}
 }
 
 // String returns the name of f.

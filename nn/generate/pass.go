@@ -15,7 +15,8 @@ type work struct {
 	query, key, value      []float32 // [rows, heads·their dimension]
 	mixed                  []float32 // [rows, heads·valueDim]
 	gate, up               []float32
-	queries                []fp8.BFloat16 // [heads, rows, keyDim]
+	queries                []float32      // [heads, rows, keyDim]
+	halves                 []fp8.BFloat16 // in its place
 	seen                   []float32      // [heads, rows, valueDim]
 	last, logits           []float32
 
