@@ -228,6 +228,12 @@ func cached(
 	switch {
 	case o.Cache == generate.CacheBF16:
 		return to
+	case o.Cache == generate.CacheF32:
+		to.BFloat16, to.Float32 = nil, nil
+		for i := range c.KVHeads * rows {
+			to.Float32 = append(to.Float32, x[(i%rows*c.KVHeads+i/rows)*d:][:d]...)
+		}
+		return to
 	case o.Cache == generate.CacheNVFP4, o.Cache == generate.CacheMXFP8:
 		return blockwise(o.Cache == generate.CacheNVFP4, c.KVHeads, rows, d, x)
 	case static != nil:
@@ -274,7 +280,11 @@ func first(o attention.Operand, n int) (to attention.Operand) {
 	if o.Codes == nil {
 		to.Shape = [3]int{heads, n, d}
 		for h := range heads {
-			to.BFloat16 = append(to.BFloat16, o.BFloat16[h*tokens*d:][:n*d]...)
+			if o.Float32 != nil {
+				to.Float32 = append(to.Float32, o.Float32[h*tokens*d:][:n*d]...)
+			} else {
+				to.BFloat16 = append(to.BFloat16, o.BFloat16[h*tokens*d:][:n*d]...)
+			}
 		}
 		return to
 	}
@@ -297,8 +307,11 @@ func first(o attention.Operand, n int) (to attention.Operand) {
 // sees returns what one token's queries see of keys and values.
 func sees(t *testing.T, c nn.Config, q []float32, keys, values attention.Operand) []float32 {
 	queries := attention.Operand{Shape: [3]int{c.Heads, 1, len(q) / c.Heads}}
-	for _, x := range q {
-		queries.BFloat16 = append(queries.BFloat16, fp8.BFloat16FromFloat32(x))
+	if queries.Float32 = q; keys.Float32 == nil {
+		queries.Float32 = nil
+		for _, x := range q {
+			queries.BFloat16 = append(queries.BFloat16, fp8.BFloat16FromFloat32(x))
+		}
 	}
 	_, _, wide := values.Dims()
 	out := make([]float32, c.Heads*wide)

@@ -142,6 +142,8 @@ func perToken(t *testing.T) map[string]generate.Options {
 		"FP32":              {},
 		"FP32, per head":    perHead,
 		"FP32, BF16 cache":  {Cache: generate.CacheBF16},
+		"FP32, F32 cache":   {Cache: generate.CacheF32},
+		"fp8, F32 cache":    {FP8: operandsOf(t, "fp8"), Cache: generate.CacheF32},
 		"FP32, NVFP4 cache": {Cache: generate.CacheNVFP4},
 		"fp8, MXFP8 cache":  {FP8: operandsOf(t, "fp8"), Cache: generate.CacheMXFP8},
 		"fp8":               {FP8: operandsOf(t, "fp8"), BatchInvariant: true},
@@ -313,6 +315,7 @@ func testModel(t *testing.T, m *nn.Llama) {
 		least, most float64 // of the noise, relative
 		options     generate.Options
 	}{
+		{"f32", 0, 2e-6, generate.Options{Cache: generate.CacheF32}},
 		{"bf16", 1e-4, 0.01, generate.Options{Cache: generate.CacheBF16}},
 		{"e4m3", 2e-3, 0.1, generate.Options{}},
 		{"fp8", 2e-3, 0.4, generate.Options{FP8: operandsOf(t, "fp8")}},
@@ -434,6 +437,7 @@ func TestBytes(t *testing.T) {
 func TestCacheBytesOfMixtures(t *testing.T) {
 	for want, o := range map[int64]generate.Options{
 		2 * (10 + 8 + 2*4): {}, 2 * 2 * (10 + 8): {Cache: generate.CacheBF16},
+		2 * 4 * (10 + 8): {Cache: generate.CacheF32},
 	} {
 		g := generator(t, mixture(t, func(*nn.Config) {}), o)
 		_, timing, err := g.Generate(t.Context(), generate.Request{Prompt: []int32{1, 2}, Tokens: 2})
