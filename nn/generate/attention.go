@@ -30,7 +30,7 @@ func (g *Generator) rotate(x []float32, heads int, e *extension) error {
 	width, lo := len(x)/e.rows, 0
 	for i, s := range e.sequences {
 		hi := lo + len(e.tokens[i])
-		err := g.rotary.RotateFrom(x[lo*width:hi*width], heads, s.tokens, g.config.Workers)
+		err := g.rotary.RotateFrom(x[lo*width:hi*width], heads, s.tokens, 0, g.config.Workers)
 		if err != nil {
 			return err
 		}

@@ -115,7 +115,7 @@ func (d *defined) rotate(x []float32, heads, dim, rotated, rows int) {
 	for row := range rows {
 		for h := range heads {
 			last := x[(row*heads+h)*dim:][dim-rotated : dim]
-			require.NoError(d.t, rotary.RotateFrom(last, 1, row, 1))
+			require.NoError(d.t, rotary.RotateFrom(last, 1, row, 0, 1))
 		}
 	}
 }
