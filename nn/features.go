@@ -161,6 +161,13 @@ func (k Gate) function() Function {
 
 func clamp(x, limit float32) float32 { return max(-limit, min(x, limit)) }
 
+// CapLogits bounds logits, in place, as LogitCap says.
+func (c Config) CapLogits(logits []float32) {
+	if c.LogitCap != 0 {
+		capTo(logits, 1, float32(c.LogitCap))
+	}
+}
+
 // capTo replaces row by limit·tanh(row·times/limit).
 func capTo(row []float32, times, limit float32) {
 	times /= limit

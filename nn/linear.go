@@ -208,11 +208,17 @@ func (l *Linear) addBias(y []float32) {
 		return
 	}
 	out := l.Weight.Rows
-	parallel.For(len(y)/out, max(elementGrain/out, 1), l.workers, func(lo, hi int) {
-		for r := lo; r < hi; r++ {
-			addTo(y[r*out:][:out], y[r*out:][:out], l.Bias.Value)
-		}
-	})
+	if len(y) <= elementGrain { // so that a token takes no closure
+		l.addBiasTo(y)
+		return
+	}
+	parallel.For(len(y)/out, max(elementGrain/out, 1), l.workers, func(lo, hi int) { l.addBiasTo(y[lo*out : hi*out]) })
+}
+
+func (l *Linear) addBiasTo(y []float32) {
+	for out := l.Weight.Rows; len(y) > 0; y = y[out:] {
+		addTo(y[:out], y[:out], l.Bias.Value)
+	}
 }
 
 // fits reports whether values are [rows, cols].

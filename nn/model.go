@@ -236,8 +236,8 @@ func (m *Llama) forward(ctx context.Context, tokens []int32, batch, seq int) ([]
 	if err := m.head.Forward(ctx, sized(&m.logits, rows*m.cfg.Vocab), m.normed, rows); err != nil {
 		return nil, err
 	}
-	if limit := float32(m.cfg.LogitCap); limit != 0 {
-		m.eachLogit(func(lo, hi int) { capTo(m.logits[lo:hi], 1, limit) })
+	if m.cfg.LogitCap != 0 {
+		m.eachLogit(func(lo, hi int) { m.cfg.CapLogits(m.logits[lo:hi]) })
 	}
 	return m.logits, nil
 }

@@ -295,6 +295,7 @@ type chooser struct {
 	biased []float32
 	groups []float32 // the score of each group
 	taken  []bool
+	none   []bool  // of the groups, all of which are there to choose from
 	order  []int32 // by score, the largest first
 }
 
@@ -302,7 +303,7 @@ func newChooser(r *Router) *chooser {
 	n := r.config.Experts
 	return &chooser{
 		Router: r,
-		biased: make([]float32, n), groups: make([]float32, r.config.Groups), taken: make([]bool, n),
+		biased: make([]float32, n), groups: make([]float32, r.config.Groups), taken: make([]bool, n), none: make([]bool, r.config.Groups),
 	}
 }
 
@@ -334,8 +335,7 @@ func (c *chooser) leaveGroups() {
 	for i := range c.taken {
 		c.taken[i] = true
 	}
-	left := make([]bool, len(c.groups))
-	for _, g := range c.largest(c.groups, left, c.config.TopGroups) {
+	for _, g := range c.largest(c.groups, c.none, c.config.TopGroups) {
 		clear(c.taken[int(g)*size:][:size])
 	}
 }

@@ -128,7 +128,7 @@ func (r *run) begin(request *Request, result *Result, name string) error {
 	if err != nil {
 		return named(name, err)
 	}
-	s.Name = name
+	s.Name, s.least = name, len(request.Prompt)
 	r.active = append(r.active, &running{
 		Request: request, result: result, sequence: s, left: request.Prompt,
 	})

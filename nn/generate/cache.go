@@ -9,6 +9,7 @@ import (
 
 	"github.com/octavo-fp8/octavo/attention"
 	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/nn"
 	"github.com/octavo-fp8/octavo/scaling"
 	"github.com/octavo-fp8/octavo/tensor"
 )
@@ -181,6 +182,15 @@ type view struct {
 	mask       attention.Mask
 	scale, cap float32
 	sinks      []float32
+}
+
+// newView returns that of scores, without sinks.
+func newView(s nn.Scores) view {
+	v := view{mask: attention.Mask{Causal: true}, scale: float32(s.Scale), cap: float32(s.Cap)}
+	if s.Window > 0 {
+		v.mask.Window = &attention.Window{Left: s.Window - 1}
+	}
+	return v
 }
 
 // attend writes what queries, [Heads, queries, keyDim], see, the last of them of all so many

@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"weak"
@@ -81,7 +82,115 @@ func models(t *testing.T) map[string]*nn.Llama {
 		"direct": mixture(t, func(c *nn.Config) {
 			c.MLA.QueryRank, c.MLA.Value, c.Experts.Shared, c.Dense = 0, 12, 0, 0
 		}),
+		"features": featured(t, func(c *nn.Config) {
+			for _, f := range features {
+				f.set(c)
+			}
+		}),
+		"latent features": latentFeatures(t),
 	}
+}
+
+// latentFeatures returns a model with latent attention and all features that go with it.
+func latentFeatures(t *testing.T) *nn.Llama {
+	t.Helper()
+	m := mixture(t, func(c *nn.Config) {
+		for _, f := range features {
+			if !slices.Contains([]string{"head", "rotary", "bases", "sinks", "experts", "groups"}, f.name) {
+				f.set(c)
+			}
+		}
+	})
+	randomize(m)
+	return m
+}
+
+// features are what a model may have besides, in two layers.
+var features = []struct {
+	name string
+	set  func(c *nn.Config)
+}{
+	{"head", func(c *nn.Config) { c.HeadDim = 12 }},
+	{"rotary", func(c *nn.Config) { c.RotaryDim = 6 }},
+	{"windows", func(c *nn.Config) { c.Windows = []int{7, 0} }},
+	{"bases", func(c *nn.Config) { c.Windows, c.WindowRopeTheta = []int{0, 5}, 300 }},
+	{"norms", func(c *nn.Config) { c.Norms = nn.Norms{PlusOne: true, After: true, QueryKey: c.MLA == nil} }},
+	{"biases", func(c *nn.Config) {
+		c.Biases = nn.Biases{QueryKeyValue: true, Output: true, MLP: true, Router: c.Experts != nil}
+	}},
+	{"sinks", func(c *nn.Config) { c.Sinks = true }},
+	{"scale", func(c *nn.Config) { c.ScoreScale = 0.17 }},
+	{"cap", func(c *nn.Config) { c.ScoreCap = 2 }},
+	{"logits", func(c *nn.Config) { c.LogitCap = 3 }},
+	{"embedding", func(c *nn.Config) { c.EmbeddingScale = 2.5 }},
+	{"GELU", func(c *nn.Config) { c.Gate = nn.Gate{Activation: nn.GateGELUTanh} }},
+	{"clamped", func(c *nn.Config) { c.Gate = nn.Gate{Activation: nn.GateClamped, Alpha: 1.7, Limit: 0.5} }},
+	{"YaRN", func(c *nn.Config) {
+		c.RopeScaling = nn.RopeScaling{YaRN: true, Factor: 4, Original: 16, Low: 1, High: 32, Attention: 1.1}
+	}},
+	{"experts", func(c *nn.Config) {
+		c.DenseLayers, c.Biases.Router = []int{0}, true
+		c.Experts = &nn.ExpertsConfig{Hidden: 20, Router: nn.RouterConfig{Experts: 6, TopK: 2, Score: nn.ScoreSoftmax}}
+	}},
+	{"groups", func(c *nn.Config) {
+		c.Experts = &nn.ExpertsConfig{Hidden: 20, Shared: 1, Router: nn.RouterConfig{
+			Experts: 8, TopK: 3, Groups: 4, TopGroups: 2, GroupScores: 1, Unnormalized: true, Score: nn.ScoreSoftmax, Scale: 3,
+		}}
+	}},
+}
+
+// featured returns a model all of whose parameters are random.
+func featured(t *testing.T, change func(c *nn.Config)) *nn.Llama {
+	t.Helper()
+	c := nn.Config{Vocab: 37, Dim: 32, Layers: 2, Heads: 4, KVHeads: 2, Hidden: 40, Context: 96}
+	change(&c)
+	m, err := nn.NewLlama(c, 1)
+	require.NoError(t, err)
+	randomize(m)
+	return m
+}
+
+// randomize makes all parameters random.
+func randomize(m *nn.Llama) {
+	for i, p := range m.Params() {
+		before := slices.Clone(p.Value)
+		if p.Randomize(1, uint64(i), 0.3); p.Decay {
+			continue
+		}
+		for j, x := range before { // gains, biases and sinks, around what they were
+			p.Value[j] += x
+		}
+	}
+}
+
+// TestFeatures compares with the model itself, of each feature alone.
+func TestFeatures(t *testing.T) {
+	tokens := tokensOf(rand.New(rand.NewPCG(5, 5)), 80, 37)
+	logits := func(m *nn.Llama, o generate.Options) []float32 {
+		g := generator(t, m, o)
+		got, err := g.Logits(t.Context(), []*generate.Sequence{sequence(t, g)}, [][]int32{tokens})
+		require.NoError(t, err)
+		return slices.Clone(got)
+	}
+	plain := logits(featured(t, func(*nn.Config) {}), generate.Options{Cache: generate.CacheF32})
+	for _, f := range features {
+		m := featured(t, f.set)
+		want, err := m.Logits(t.Context(), tokens, 1, len(tokens))
+		require.NoError(t, err)
+		got := logits(m, generate.Options{Cache: generate.CacheF32})
+		require.Less(t, difference(want, got), 2e-6, f.name)
+		require.Greater(t, difference(plain, got), 1e-3, "%s has an effect", f.name)
+	}
+}
+
+// difference is that of logits, relative to their size.
+func difference(want, got []float32) float64 {
+	noise, energy := 0.0, 0.0
+	for i, x := range want {
+		noise += math.Pow(float64(x)-float64(got[i]), 2)
+		energy += float64(x) * float64(x)
+	}
+	return math.Sqrt(noise / energy)
 }
 
 func tokensOf(r *rand.Rand, n, vocab int) []int32 {
@@ -305,10 +414,6 @@ func testModel(t *testing.T, m *nn.Llama) {
 	tokens := tokensOf(rand.New(rand.NewPCG(5, 5)), 80, 37)
 	want, err := m.Logits(t.Context(), tokens, 1, len(tokens))
 	require.NoError(t, err)
-	energy := 0.0
-	for _, x := range want {
-		energy += float64(x) * float64(x)
-	}
 	last := 0.0
 	for _, o := range []struct {
 		name        string
@@ -323,11 +428,7 @@ func testModel(t *testing.T, m *nn.Llama) {
 		g := generator(t, m, o.options)
 		got, err := g.Logits(t.Context(), []*generate.Sequence{sequence(t, g)}, [][]int32{tokens})
 		require.NoError(t, err)
-		noise := 0.0
-		for i, x := range want {
-			noise += math.Pow(float64(x)-float64(got[i]), 2)
-		}
-		relative := math.Sqrt(noise / energy)
+		relative := difference(want, got)
 		t.Log(o.name, relative)
 		require.Greater(t, relative, max(o.least, last), o.name)
 		require.Less(t, relative, o.most, o.name)

@@ -15,6 +15,7 @@ type Sequence struct {
 
 	generator *Generator
 	tokens    int // that every layer has
+	least     int // by which LongRoPE chooses its factors, if there are not more: those of a prompt that is run in parts
 	limit     int
 	layers    []cache
 }
