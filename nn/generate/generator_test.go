@@ -183,6 +183,57 @@ func TestFeatures(t *testing.T) {
 	}
 }
 
+// TestLongRoPE: the factors are those of how long the sequence is when a token is added, or of
+// its whole prompt, in however many parts that is run; what is in the cache stays.
+func TestLongRoPE(t *testing.T) {
+	const original = 270
+	m := featured(t, func(c *nn.Config) {
+		c.Context = 300
+		c.RopeScaling = nn.RopeScaling{Original: original, Attention: 1.2, Short: []float64{1, 1.5, 2, 4}, Long: []float64{2, 3, 5, 9}}
+	})
+	o := generate.Options{Cache: generate.CacheF32}
+	tokens := tokensOf(rand.New(rand.NewPCG(7, 5)), 300, 37)
+	vocab := m.Config().Vocab
+	for _, prompt := range []int{1, original - 1, original, original + 1, 300} {
+		want := definitionOf(t, m, tokens, prompt, o)
+		if prompt == 300 || prompt < original { // one table for all of these
+			n := min(300, prompt+1)
+			of, err := m.Logits(t.Context(), tokens[:n], 1, n)
+			require.NoError(t, err)
+			require.Less(t, difference(of, want[:len(of)]), 2e-6)
+		}
+		g := generator(t, m, o)
+		s := sequence(t, g)
+		got, err := g.Prefill(t.Context(), []*generate.Sequence{s}, [][]int32{tokens[:prompt]})
+		for i := prompt; ; i++ {
+			require.NoError(t, err)
+			require.Equal(t, bitsOf(want[(i-1)*vocab:i*vocab]), bitsOf(got), "prompt of %d, token %d", prompt, i)
+			if i == len(tokens) {
+				break
+			}
+			got, err = g.Step(t.Context(), []*generate.Sequence{s}, tokens[i:i+1])
+		}
+		// Prompts of more than 256 tokens are run in parts.
+		r, _, err := g.Generate(t.Context(), generate.Request{Prompt: tokens[:prompt], Tokens: 1, LogProbs: true})
+		require.NoError(t, err)
+		s.Truncate(0)
+		got, err = g.Prefill(t.Context(), []*generate.Sequence{s}, [][]int32{tokens[:prompt]})
+		require.NoError(t, err)
+		best := 0
+		for i, x := range got {
+			if x > got[best] {
+				best = i
+			}
+		}
+		require.Equal(t, int32(best), r.Tokens[0])
+		sum := 0.0
+		for _, x := range got {
+			sum += math.Exp(float64(x - got[best]))
+		}
+		require.InDelta(t, -math.Log(sum), float64(r.LogProbs[0]), 1e-6)
+	}
+}
+
 // difference is that of logits, relative to their size.
 func difference(want, got []float32) float64 {
 	noise, energy := 0.0, 0.0
