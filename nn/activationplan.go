@@ -161,7 +161,6 @@ func (p *planner) block(layer int) *blockPlan {
 	if o.Norms.After {
 		b.always += 4 * p.rows * (2 + dim)
 		m.values(recompute.Middle, "attended", dim)
-		m.work.Norm *= 2
 	}
 	if c.MLA != nil {
 		m.mla(c.mla(layer, nil))
@@ -174,6 +173,10 @@ func (p *planner) block(layer int) *blockPlan {
 		m.mlp(p.rows, dim, int64(c.Hidden))
 	}
 	b.work = m.work.Work
+	if o.Norms.After { // what makes the results of attention, and of the MLP
+		b.work.Output += recompute.NormOps * p.rows * dim
+		b.work.Down += recompute.NormOps * p.rows * dim
+	}
 	return b
 }
 

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/octavo-fp8/octavo/swiglu"
 )
 
 // featuredModel is a configuration with features of a family, small.
@@ -446,4 +448,121 @@ func shapesOf(m *Llama) (shapes []Shape) {
 		shapes = append(shapes, Shape{p.Name, p.Rows, p.Cols})
 	}
 	return shapes
+}
+
+// TestFeatureErrors: what cannot be is refused by name.
+func TestFeatureErrors(t *testing.T) {
+	long := RopeScaling{Original: 4, Short: []float64{1}, Long: []float64{2}}
+	yarn := RopeScaling{Factor: 2, Original: 4, Low: 1, High: 32, YaRN: true}
+	experts := &ExpertsConfig{Hidden: 4, Router: RouterConfig{Experts: 4, TopK: 1, Groups: 2, TopGroups: 1}}
+	for want, change := range map[string]func(*Config){
+		"Config.HeadDim is -2":                         func(c *Config) { c.HeadDim = -2 },
+		"Config.RotaryDim is 0: of heads of 3":         func(c *Config) { c.HeadDim = 3 },
+		"Config.RotaryDim is 3":                        func(c *Config) { c.RotaryDim = 3 },
+		"Config.RotaryDim is 4: of heads of 2":         func(c *Config) { c.RotaryDim = 4 },
+		"Config.Windows has 1: want one for each of 2": func(c *Config) { c.Windows = []int{1} },
+		"Config.Windows[1] is -1":                      func(c *Config) { c.Windows = []int{0, -1} },
+		"Config.WindowRopeTheta is 0.5":                func(c *Config) { c.WindowRopeTheta = 0.5 },
+		"Config.ScoreScale is -1":                      func(c *Config) { c.ScoreScale = -1 },
+		"Config.ScoreCap is NaN":                       func(c *Config) { c.ScoreCap = math.NaN() },
+		"Config.LogitCap is +Inf":                      func(c *Config) { c.LogitCap = math.Inf(1) },
+		"Config.EmbeddingScale is 1e+07":               func(c *Config) { c.EmbeddingScale = 1e7 },
+		"Config.Biases.Router is true":                 func(c *Config) { c.Biases.Router = true },
+		"activation of a gate":                         func(c *Config) { c.Gate.Activation = 9 },
+		"Config.Gate has Alpha 1":                      func(c *Config) { c.Gate.Alpha = 1 },
+		"Config.Gate.Alpha is 0":                       func(c *Config) { c.Gate = Gate{GateClamped, 0, 1} },
+		"Config.Gate.Limit is -7":                      func(c *Config) { c.Gate = Gate{GateClamped, 1, -7} },
+		"Config.Smoothing is that of SwiGLU":           func(c *Config) { c.Gate.Activation, c.Smoothing = GateGELU, new(swiglu.Smoothing) },
+		"Config.Smoothing: the bias of the down":       func(c *Config) { c.Biases.MLP, c.Smoothing = true, new(swiglu.Smoothing) },
+		"Config.DenseLayers are [0]: they must":        func(c *Config) { c.DenseLayers = []int{0} },
+		"Config.DenseLayers are [1 0]":                 func(c *Config) { c.Experts, c.DenseLayers = experts, []int{1, 0} },
+		"Config.DenseLayers are [2]":                   func(c *Config) { c.Experts, c.DenseLayers = experts, []int{2} },
+		"RouterConfig.GroupScores is 3": func(c *Config) {
+			c.Experts = copied(experts)
+			c.Experts.Router.GroupScores = 3
+		},
+		"with MLA leave them out": func(c *Config) {
+			c.KVHeads, c.HeadDim, c.MLA = 0, 2, &MLAConfig{KVRank: 2, NoPE: 2, RoPE: 2, Value: 2}
+		},
+		"Rotary and Scores are those of the Config": func(c *Config) {
+			c.KVHeads, c.MLA = 0, &MLAConfig{KVRank: 2, NoPE: 2, RoPE: 2, Value: 2, Scores: Scores{Window: 1}}
+		},
+		"RopeScaling.Attention is -1":   func(c *Config) { c.RopeScaling = RopeScaling{Factor: 2, Attention: -1} },
+		"RopeScaling.Untruncated":       func(c *Config) { c.RopeScaling = RopeScaling{Factor: 2, Untruncated: true} },
+		"RopeScaling.YaRN needs a base": func(c *Config) { c.RopeScaling, c.RopeTheta = yarn, 1 },
+		"RopeScaling.Original is 0: with Short": func(c *Config) {
+			c.RopeScaling = long
+			c.RopeScaling.Original = 0
+		},
+		"RopeScaling has 1 factors in Short and 2 in Long": func(c *Config) {
+			c.RopeScaling = long
+			c.RopeScaling.Long = []float64{1, 2}
+		},
+		"RopeScaling.Short or Long has a factor of 0": func(c *Config) {
+			c.RopeScaling = long
+			c.RopeScaling.Long = []float64{0}
+		},
+		"RopeScaling.Short has 1 factors: want one for each of 2 pairs": func(c *Config) { c.RopeScaling, c.HeadDim = long, 4 },
+		"RopeScaling.Factor, Low": func(c *Config) {
+			c.RopeScaling = long
+			c.RopeScaling.Factor = 2
+		},
+	} {
+		cfg := tiny
+		change(&cfg)
+		_, err := NewLlama(cfg, 1)
+		require.ErrorIs(t, err, ErrConfig, want)
+		require.ErrorContains(t, err, want)
+	}
+	for _, s := range []Scores{{Window: -1}, {Scale: -1}, {Cap: 1e9}} {
+		_, err := NewAttention("a.", AttentionConfig{Dim: 4, Heads: 2, Scores: s}, Options{})
+		require.ErrorIs(t, err, ErrConfig)
+		_, err = NewMLA("a.", MLAConfig{Dim: 4, Heads: 2, KVRank: 2, NoPE: 2, RoPE: 2, Value: 2, Scores: s}, Options{})
+		require.ErrorIs(t, err, ErrConfig)
+	}
+}
+
+// TestLongWindow compares windows, sinks and a cap with their definition in sequences of many bands
+// of scores, whose first keys are out of the window.
+func TestLongWindow(t *testing.T) {
+	const seq = 3*bandRows - 15
+	cfg := Config{
+		Vocab: 7, Dim: 4, Layers: 2, Heads: 2, KVHeads: 1, Hidden: 4, Context: seq,
+		Windows: []int{bandRows + 6, 9}, Sinks: true, ScoreCap: 2,
+	}
+	m := livelyFeatured(t, cfg)
+	want := newPlainly(m)
+	tokens := someTokens(5, seq, cfg.Vocab)
+	loss, err := m.Loss(t.Context(), tokens, slices.Concat(tokens[1:], tokens[:1]), 1, seq)
+	require.NoError(t, err)
+	require.InDelta(t, want.loss(tokens, seq), loss, 1e-6)
+	require.NoError(t, m.Backward(t.Context()))
+	for _, p := range m.Params() {
+		requireSlope(t, p.Name, p.Grad, want.params[p.Name], 3, func() float64 { return want.loss(tokens, seq) })
+	}
+	for i, p := range m.blocks[1].Attention.probs[:seq*seq] { // of which products read some
+		if row, key := i/seq, i%seq; key > row || key <= row-9 {
+			require.Zero(t, p, "row %d, key %d", row, key)
+		}
+	}
+}
+
+// TestWideWindow: a window as long as the sequence changes no bit.
+func TestWideWindow(t *testing.T) {
+	want := traceOf(t, ragged(), 2, 19)
+	cfg := ragged()
+	cfg.Windows = []int{19, 25}
+	require.Equal(t, want, traceOf(t, cfg, 2, 19))
+}
+
+// TestFeaturesOfWorkers: results are the same to the bit for any number of them, in FP8 too.
+func TestFeaturesOfWorkers(t *testing.T) {
+	for _, f := range featured() {
+		for _, cfg := range []Config{f.config, deepSeekV3Of(f.config)} {
+			cfg.Workers = 1
+			want := traceOf(t, cfg, 4, 11)
+			cfg.Workers = 5
+			require.Equal(t, want, traceOf(t, cfg, 4, 11), f.name)
+		}
+	}
 }

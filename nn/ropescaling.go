@@ -66,8 +66,8 @@ func (s RopeScaling) check(what string) error {
 	case s.Original <= 0:
 		return configError("%s.Original is %d: it must be positive, or Low and High 0 too",
 			what, s.Original)
-	case !(s.Low > 0 && s.High > s.Low && s.High <= math.MaxFloat32):
-		return configError("%s.Low is %v and High %v: they must be positive, and High the larger",
+	case !(s.Low > 0 && s.High > 0 && (s.High > s.Low || s.YaRN) && max(s.Low, s.High) <= math.MaxFloat32):
+		return configError("%s.Low is %v and High %v: they must be positive, and without YaRN High the larger",
 			what, s.Low, s.High)
 	}
 	return nil
