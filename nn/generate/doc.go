@@ -17,10 +17,10 @@
 //
 // Layers are those of package nn, with every feature of [nn.Config]. Weights are quantized once and
 // packed; the product is that of package gemm, so that linear layers have the bits of
-// [nn.Options.FP8]. Biases, norms, gates and routers are FP32, and so are embedding and head unless Options.Head or RoundHead say
-// otherwise: values that bfloat16 has are kept in it, and multiplied in FP32. Of latent
-// attention the keys and values of every head are kept, not the latents that they are made of.
-// Attention is that of package attention, in its canonical order without splits, with P in
+// [nn.Options.FP8]. Biases, norms, gates and routers are FP32, and so are embedding and head
+// unless Options.Head or RoundHead say otherwise: values that bfloat16 has are kept in it, and
+// multiplied in FP32. Of latent attention the keys and values of every head are kept, not the
+// latents that they are made of. Attention is that of package attention, in its canonical order without splits, with P in
 // bfloat16, or in float32 with such a cache, of
 //
 //	queries      with their positions, rounded to bfloat16, but for a float32 cache
@@ -41,15 +41,14 @@
 // Under a recipe that quantizes each token's inputs by themselves, [CheckBatchInvariant], the
 // logits of a token are the same bits whether tokens come one by one or at once, but for
 // LongRoPE, whatever other sequences are run with them, for any number of workers and on every
-// machine.
-// [Options.BatchInvariant] refuses other recipes: under those, a scale is that of all tokens of
+// machine. [Options.BatchInvariant] refuses other recipes: under those, a scale is that of all tokens of
 // one call.
 //
 // # Memory
 //
 // A sequence has room for all its tokens from the start: in E4M3, in an [attention.Cache],
-// D+4 bytes for each key and value of D elements and head, D with scales that are given, rounded up to
-// whole panels and pages; in BF16 2D, in float32 4D, in whole pages. In NVFP4 and MXFP8 a code takes a byte and a scale four,
-// D+D/4 and D+D/8: these are for the numbers that such caches give, not for memory. A generator keeps what [Generator.WeightBytes] counts,
-// and the embedding. With Options.Read there is never more than one matrix in FP32 besides.
+// D+4 bytes for each key and value of D elements and head, D with scales that are given, rounded
+// up to whole panels and pages; in BF16 2D and in float32 4D, in whole pages. In NVFP4 and MXFP8 a
+// code takes a byte and a scale four, D+D/4 and D+D/8: these are for the numbers that such caches
+// give, not for memory. A generator keeps what [Generator.WeightBytes] counts, and the embedding. With Options.Read there is never more than one matrix in FP32 besides.
 package generate
