@@ -163,9 +163,10 @@ func randomize(m *nn.Llama) {
 	}
 }
 
-// TestFeatures compares with the model itself, of each feature alone.
+// TestFeatures compares with the model itself, of each feature alone, and of some together.
 func TestFeatures(t *testing.T) {
-	tokens := tokensOf(rand.New(rand.NewPCG(5, 5)), 80, 37)
+	r := rand.New(rand.NewPCG(5, 5))
+	tokens := tokensOf(r, 80, 37)
 	logits := func(m *nn.Llama, o generate.Options) []float32 {
 		g := generator(t, m, o)
 		got, err := g.Logits(t.Context(), []*generate.Sequence{sequence(t, g)}, [][]int32{tokens})
@@ -180,6 +181,21 @@ func TestFeatures(t *testing.T) {
 		got := logits(m, generate.Options{Cache: generate.CacheF32})
 		require.Less(t, difference(want, got), 2e-6, f.name)
 		require.Greater(t, difference(plain, got), 1e-3, "%s has an effect", f.name)
+	}
+	for range 12 {
+		var names []string
+		m := featured(t, func(c *nn.Config) {
+			for _, f := range features {
+				if r.IntN(3) == 0 {
+					f.set(c)
+					names = append(names, f.name)
+				}
+			}
+		})
+		want, err := m.Logits(t.Context(), tokens, 1, len(tokens))
+		require.NoError(t, err)
+		got := logits(m, generate.Options{Cache: generate.CacheF32, Workers: 3})
+		require.Less(t, difference(want, got), 2e-6, "%v", names)
 	}
 }
 
