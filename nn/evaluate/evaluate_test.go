@@ -220,6 +220,27 @@ func TestPlain(t *testing.T) {
 	}
 }
 
+// TestFeatures compares losses of a model with what families have beside a Llama: what is around
+// blocks, and biases of linear layers.
+func TestFeatures(t *testing.T) {
+	c := smallConfig()
+	c.Biases = nn.Biases{QueryKeyValue: true, Output: true, MLP: true}
+	c.Norms, c.EmbeddingScale, c.LogitCap = nn.Norms{PlusOne: true, After: true, QueryKey: true}, 5, 1.5
+	m := smallModel(t, c)
+	for i, p := range m.Params() {
+		p.Randomize(9, uint64(i), 0.5)
+	}
+	tokens, r := someTokens(37, c.Vocab), recipe(t, "nvfp4")
+	report, err := Run(t.Context(), m, tokens, Options{Recipes: []Recipe{r}, Modes: []Mode{Both}, Context: plainLength + 1, Prefix: []int32{plainPrefix}, LayerTokens: -1})
+	require.NoError(t, err)
+	quantized := c
+	o := r.options(Both)
+	quantized.FP8, quantized.Rounding = o.FP8, o.Rounding
+	want := plain(t, m, copyOf(t, m, quantized, nil), tokens)
+	requireMean(t, want, func(w plainWindow) float64 { return w.ref }, report.Loss)
+	requireMean(t, want, func(w plainWindow) float64 { return w.loss }, report.Results[0].Loss)
+}
+
 // requireParts compares layers and kinds with models of which they alone were quantized.
 func requireParts(t *testing.T, m *nn.Llama, r Recipe, tokens []int32, got Result) {
 	parts := map[string]PartCost{}

@@ -1,6 +1,7 @@
 package evaluate
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -51,7 +52,7 @@ func newRunner(m *nn.Llama) (*runner, error) {
 			}
 		}
 	}
-	o := nn.Options{Shared: m.Shared(), Workers: r.config.Workers}
+	o := nn.Options{Shared: m.Shared(), Workers: r.config.Workers, Norms: r.config.Norms}
 	gain := m.Param("model.norm.weight")
 	var err error
 	if r.norm, err = nn.NewRMSNorm(gain.Name, r.config.Dim, r.config.NormEps, o); err != nil {
@@ -120,6 +121,7 @@ func (r *runner) put(o nn.Options, which func(slot) bool) error {
 		if err != nil {
 			return err
 		}
+		l.Bias = s.plain.Bias
 		*s.of = l
 	}
 	return nil
@@ -140,8 +142,12 @@ func (r *runner) reference(ctx context.Context, logits *[]float32, tokens []int3
 		r.streams = make([][]float32, len(r.blocks)+1)
 	}
 	first := sized(&r.streams[0], n)
+	scale := cmp.Or(float32(r.config.EmbeddingScale), 1)
 	for i, t := range tokens {
-		copy(first[i*r.config.Dim:(i+1)*r.config.Dim], r.table.Value[int(t)*r.config.Dim:])
+		row := first[i*r.config.Dim:][:r.config.Dim]
+		for j, x := range r.table.Value[int(t)*r.config.Dim:][:len(row)] {
+			row[j] = x * scale
+		}
 	}
 	for i, b := range r.blocks {
 		if err := b.Forward(ctx, sized(&r.streams[i+1], n), r.streams[i], 1, len(tokens)); err != nil {
@@ -169,7 +175,11 @@ func (r *runner) finish(ctx context.Context, logits *[]float32, x []float32, row
 	if err := r.norm.Forward(ctx, normed, x); err != nil {
 		return err
 	}
-	return r.head.Forward(ctx, sized(logits, rows*r.config.Vocab), normed, rows)
+	if err := r.head.Forward(ctx, sized(logits, rows*r.config.Vocab), normed, rows); err != nil {
+		return err
+	}
+	r.config.CapLogits(*logits)
+	return nil
 }
 
 // sized returns memory of n values, which is that of buf where it is large enough.
