@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/bits"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
 	"github.com/octavo-fp8/octavo/internal/sentinel"
@@ -23,7 +24,9 @@ type bpe struct {
 
 	bytes  bool             // words are bytes, for which characters stand
 	whole  map[string]int32 // words that are tokens, where merges are ignored
-	starts [256]int32       // tokens of bytes, or of the characters of ASCII; -1: see start
+	starts [256]int32       // tokens of bytes, or of the characters of ASCII; -1: there is none here
+
+	inside func() *pairs // see neighbours
 }
 
 // model is the model of a tokenizer.json.
@@ -119,6 +122,43 @@ func (b *bpe) complete() {
 			b.starts[i] = -1
 		}
 	}
+	b.inside = sync.OnceValue(b.neighbours)
+}
+
+// neighbours returns which tokens of characters are beside each other in a token that they
+// become: all others never join, so that a word can be cut between them. It is nil where tokens
+// of bytes join, whose texts are not what they stand for.
+func (b *bpe) neighbours() *pairs {
+	parts := map[int32][2]int32{} // of tokens that others become
+	for at, key := range b.merges.keys {
+		if rank := b.merges.ranks[at]; rank >= 0 {
+			left, right, whole := int32(key>>32), int32(uint32(key)), b.joined[rank]
+			if left != whole && right != whole { // or one is empty
+				parts[whole] = [2]int32{left, right}
+			}
+		}
+	}
+	for i := range 256 {
+		id, ok := b.vocab[byteName(byte(i))]
+		for whole, of := range parts {
+			if ok && b.byteFallback && (id == whole || id == of[0] || id == of[1]) {
+				return nil
+			}
+		}
+	}
+	end := func(id int32, side int) int32 {
+		for of, ok := parts[id]; ok; of, ok = parts[id] {
+			id = of[side]
+		}
+		return id
+	}
+	n := newPairs(len(b.joined))
+	for at, key := range b.merges.keys {
+		if b.merges.ranks[at] >= 0 {
+			n.set(end(int32(key>>32), 1), end(int32(uint32(key)), 0), 0)
+		}
+	}
+	return &n
 }
 
 // character returns what stands for a character or a byte in the vocabulary.
@@ -166,8 +206,10 @@ func (p *pairs) rank(left, right int32) int32 {
 
 // joiner joins neighbours. It is for one goroutine.
 type joiner struct {
-	list  []symbol
-	queue []uint64 // a heap of pairs that may be joined: rank<<32 | place of the left one
+	model  *bpe
+	tokens []int32 // what became of those before list
+	list   []symbol
+	queue  []uint64 // a heap of pairs that may be joined: rank<<32 | place of the left one
 }
 
 // symbol is a token in a list of neighbours.
@@ -177,29 +219,23 @@ type symbol struct {
 }
 
 // encode appends the tokens of a word.
-func (b *bpe) encode(tokens []int32, word string, j *joiner) ([]int32, error) {
-	if b.ignoreMerges {
-		if id, ok := b.whole[word]; ok {
-			return append(tokens, id), nil
+func (j *joiner) encode(word string) error {
+	if j.model.ignoreMerges {
+		if id, ok := j.model.whole[word]; ok {
+			j.tokens = append(j.tokens, id)
+			return nil
 		}
 	}
-	j.list = j.list[:0]
-	if err := b.characters(word, j); err != nil {
-		return nil, err
+	if err := j.characters(word); err != nil {
+		return err
 	}
-	j.join(b)
-	for i := range j.list {
-		if id := j.list[i].id; id >= 0 {
-			tokens = append(tokens, id)
-		}
-	}
-	return tokens, nil
+	j.join()
+	return nil
 }
 
-// characters makes a list of the tokens of a word's characters.
-func (b *bpe) characters(word string, j *joiner) error {
-	waits := false // an unknown character
-	unknown := int32(-1)
+// characters adds the tokens of a word's characters.
+func (j *joiner) characters(word string) error {
+	b, waits, unknown := j.model, false, int32(-1) // an unknown character waits
 	for i := 0; i < len(word); {
 		n := 1
 		if !b.bytes && word[i] >= utf8.RuneSelf {
@@ -251,14 +287,25 @@ func (b *bpe) hasBytes(c string) bool {
 	return true
 }
 
+// longWord has so many characters that it pays to cut it.
+const longWord = 32
+
+// add adds the token of a character.
 func (j *joiner) add(id int32) {
 	n := int32(len(j.list))
+	if n >= longWord {
+		if inside := j.model.inside(); inside != nil && inside.rank(j.list[n-1].id, id) < 0 {
+			j.join()
+			n = 0
+		}
+	}
 	j.list = append(j.list, symbol{id, n - 1, n + 1})
 }
 
-// join joins neighbours: those of the lowest rank first, and of those the leftmost.
-func (j *joiner) join(b *bpe) {
-	n := len(j.list)
+// join joins neighbours in the list: those of the lowest rank first, and of those the
+// leftmost. It moves what they become to the tokens.
+func (j *joiner) join() {
+	b, n := j.model, len(j.list)
 	if n == 0 {
 		return
 	}
@@ -292,17 +339,23 @@ func (j *joiner) join(b *bpe) {
 		left.id, left.next = id, right.next
 		if left.next >= 0 {
 			j.list[left.next].prev = at
-			j.consider(b, at, left.next)
+			j.consider(at, left.next)
 		}
 		if left.prev >= 0 {
-			j.consider(b, left.prev, at)
+			j.consider(left.prev, at)
 		}
 	}
+	for i := range j.list {
+		if id := j.list[i].id; id >= 0 {
+			j.tokens = append(j.tokens, id)
+		}
+	}
+	j.list = j.list[:0]
 }
 
 // consider queues two neighbours if they may be joined.
-func (j *joiner) consider(b *bpe, left, right int32) {
-	rank := b.merges.rank(j.list[left].id, j.list[right].id)
+func (j *joiner) consider(left, right int32) {
+	rank := j.model.merges.rank(j.list[left].id, j.list[right].id)
 	if rank < 0 {
 		return
 	}

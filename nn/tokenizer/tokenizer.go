@@ -127,23 +127,20 @@ func (t *Tokenizer) EncodeSpecial(text string) ([]int32, error) {
 // that the vocabulary lacks are its unk_token, or left out if it has none. A text that is not
 // UTF-8 is an error, but for tokenizers that take its bytes as they are; one in which an
 // expression of the tokenizer backtracks for too long, seconds, is [ErrUnsupported].
-func (t *Tokenizer) Encode(text string) (tokens []int32, err error) {
+func (t *Tokenizer) Encode(text string) ([]int32, error) {
 	if at := firstInvalid(text); at >= 0 && !t.anyBytes {
 		return nil, fmt.Errorf("byte %d is %#02x, which is not UTF-8: %s takes UTF-8 only",
 			at, text[at], textout.Name(t.path))
 	}
 	var m matcher
-	var j joiner
-	do := func(p piece) (err error) {
-		tokens, err = t.model.encode(tokens, p.text, &j)
-		return err
-	}
+	j := joiner{model: t.model}
+	do := func(p piece) error { return j.encode(p.text) }
 	for i := len(t.split) - 1; i >= 0; i-- {
 		step, next := t.split[i], do
 		do = func(p piece) error { return step(&m, p, next) }
 	}
-	emit := func(id int32) { tokens = append(tokens, id) }
-	err = t.raw.cut(piece{text, true}, emit, func(p piece) (err error) {
+	emit := func(id int32) { j.tokens = append(j.tokens, id) }
+	err := t.raw.cut(piece{text, true}, emit, func(p piece) (err error) {
 		if p.text, err = t.normalized(&m, p.text); err != nil {
 			return err
 		}
@@ -152,7 +149,7 @@ func (t *Tokenizer) Encode(text string) (tokens []int32, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", textout.Name(t.path), err)
 	}
-	return tokens, nil
+	return j.tokens, nil
 }
 
 // normalized returns what the normalizers make of a text.

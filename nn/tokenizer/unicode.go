@@ -132,7 +132,7 @@ func (c *class) at(text string, i int) int {
 // characters is what unicode.txt says.
 type characters struct {
 	sets        map[string]set
-	space, word *class // as Rust has them
+	space, word *class           // as Rust has them
 	combining   map[rune]uint8   // classes but 0
 	canonical   map[rune][]rune  // full decompositions
 	compat      map[rune][]rune  // those that differ from canonical ones
