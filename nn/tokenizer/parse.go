@@ -168,7 +168,7 @@ const mostRepeats = 1000
 // interval reads {n}, {n,}, {n,m} or {,m}.
 func (p *parser) interval(n *node) bool {
 	text, rest, ok := strings.Cut(p.rest, "}")
-	if !ok || text[0] != '{' {
+	if !ok || !strings.HasPrefix(text, "{") {
 		return false
 	}
 	low, high, two := strings.Cut(text[1:], ",")

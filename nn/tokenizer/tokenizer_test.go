@@ -2,12 +2,16 @@ package tokenizer
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/octavo-fp8/octavo/internal/testutil"
 )
 
 // TestGolden compares with IDs that Hugging Face's tokenizers 0.22.2 gives to the same texts,
@@ -148,6 +152,65 @@ func TestBacktracking(t *testing.T) {
 	require.ErrorIs(t, err, ErrUnsupported)
 	require.ErrorContains(t, err, path+`: the expression "(a+)+[bc]" backtracks too often in "aaaaaaaa`)
 	require.Less(t, len(err.Error()), 400, "it has no whole text")
+}
+
+// TestJoin compares with the definition: the pair of the lowest rank is joined, and of those
+// the leftmost, until there is none. The words are long enough to be cut.
+func TestJoin(t *testing.T) {
+	text, err := os.ReadFile(testutil.Shared(t, "data", "tinyshakespeare.txt"))
+	require.NoError(t, err)
+	for _, style := range []string{"llama2", "gemma"} {
+		tokenizer, err := Read(testutil.Shared(t, "models", "tokenizers", style+".tokenizer.json"))
+		require.NoError(t, err)
+		ranks, ids := map[[2]string]int{}, tokenizer.model.vocab
+		data, err := os.ReadFile(tokenizer.path)
+		require.NoError(t, err)
+		var file struct{ Model struct{ Merges [][2]string } }
+		require.NoError(t, json.Unmarshal(data, &file))
+		for i, m := range file.Model.Merges {
+			ranks[m] = i
+		}
+		for at := 0; at < 100_000; at += 5000 {
+			word := strings.ReplaceAll(string(text[at:at+600]), " ", "▁")
+			parts := strings.Split(word, "")
+			for {
+				best, where := len(ranks), -1
+				for i := range len(parts) - 1 {
+					if rank, ok := ranks[[2]string{parts[i], parts[i+1]}]; ok && rank < best {
+						best, where = rank, i
+					}
+				}
+				if where < 0 {
+					break
+				}
+				parts[where] += parts[where+1]
+				parts = append(parts[:where+1], parts[where+2:]...)
+			}
+			var want []int32
+			for _, p := range parts {
+				id, ok := ids[p]
+				if !ok {
+					id, ok = ids[fmt.Sprintf("<0x%02X>", p)]
+				}
+				require.True(t, ok, "%q", p)
+				want = append(want, id)
+			}
+			j := joiner{model: tokenizer.model}
+			require.NoError(t, j.encode(word))
+			require.Equal(t, want, j.tokens, "%s at %d", style, at)
+		}
+		// Of the pairs that may be cut and of those that may not there are some.
+		inside := tokenizer.model.inside()
+		require.Negative(t, inside.rank(ids["▁"], ids["▁"]))
+		require.GreaterOrEqual(t, inside.rank(ids["t"], ids["h"]), int32(0))
+	}
+	// Where tokens of bytes join, nothing is cut.
+	tokenizer, err := parse([]byte(`{"model": {"type": "BPE", "vocab": {"<0x61>": 0, "<0x62>": 1, "<0x61><0x62>": 2},
+		"merges": [["<0x61>", "<0x62>"]], "byte_fallback": true}}`))
+	require.NoError(t, err)
+	got, err := tokenizer.Encode(strings.Repeat("ab", 40))
+	require.NoError(t, err)
+	require.Equal(t, slices.Repeat([]int32{2}, 40), got)
 }
 
 // TestLong joins a long word: as many tokens as there are pairs.
