@@ -126,8 +126,8 @@ func (b *bpe) complete() {
 }
 
 // neighbours returns which tokens of characters are beside each other in a token that they
-// become: all others never join, so that a word can be cut between them. It is nil where tokens
-// of bytes join, whose texts are not what they stand for.
+// become: all others never join, so that a word can be cut between them. It is nil where that
+// is not known.
 func (b *bpe) neighbours() *pairs {
 	parts := map[int32][2]int32{} // of tokens that others become
 	for at, key := range b.merges.keys {
@@ -139,11 +139,8 @@ func (b *bpe) neighbours() *pairs {
 		}
 	}
 	for i := range 256 {
-		id, ok := b.vocab[byteName(byte(i))]
-		for whole, of := range parts {
-			if ok && b.byteFallback && (id == whole || id == of[0] || id == of[1]) {
-				return nil
-			}
+		if id, ok := b.vocab[byteName(byte(i))]; ok && parts[id] != [2]int32{} {
+			return nil // it is a byte, and characters that spell it
 		}
 	}
 	end := func(id int32, side int) int32 {

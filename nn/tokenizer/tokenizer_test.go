@@ -204,13 +204,13 @@ func TestJoin(t *testing.T) {
 		require.Negative(t, inside.rank(ids["▁"], ids["▁"]))
 		require.GreaterOrEqual(t, inside.rank(ids["t"], ids["h"]), int32(0))
 	}
-	// Where tokens of bytes join, nothing is cut.
-	tokenizer, err := parse([]byte(`{"model": {"type": "BPE", "vocab": {"<0x61>": 0, "<0x62>": 1, "<0x61><0x62>": 2},
-		"merges": [["<0x61>", "<0x62>"]], "byte_fallback": true}}`))
+	// A token is a byte, and what characters that spell it become: nothing is cut.
+	tokenizer, err := parse([]byte(`{"model": {"type": "BPE", "vocab": {"<": 0, "0x61>": 1, "<0x61>": 2, "b": 3, "<0x61>b": 4},
+		"merges": [["<", "0x61>"], ["<0x61>", "b"]], "byte_fallback": true}}`))
 	require.NoError(t, err)
-	got, err := tokenizer.Encode(strings.Repeat("ab", 40))
+	got, err := tokenizer.Encode("b" + strings.Repeat("ab", 40))
 	require.NoError(t, err)
-	require.Equal(t, slices.Repeat([]int32{2}, 40), got)
+	require.Equal(t, append([]int32{3}, slices.Repeat([]int32{4}, 40)...), got)
 }
 
 // TestLong joins a long word: as many tokens as there are pairs.
