@@ -24,6 +24,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/octavo-fp8/octavo/internal/inputfile"
+	"github.com/octavo-fp8/octavo/internal/sentinel"
 	"github.com/octavo-fp8/octavo/internal/textout"
 )
 
@@ -50,6 +51,7 @@ const mostBytes = 1 << 28
 
 // file is what of a tokenizer.json counts.
 type file struct {
+	Version       string          `json:"version"`
 	Model         json.RawMessage `json:"model"`
 	Normalizer    json.RawMessage `json:"normalizer"`
 	PreTokenizer  json.RawMessage `json:"pre_tokenizer"`
@@ -77,6 +79,9 @@ func parse(data []byte) (*Tokenizer, error) {
 	var f file
 	if err := json.Unmarshal(data, &f); err != nil {
 		return nil, fmt.Errorf("want a tokenizer.json: %w", err)
+	}
+	if f.Version != "" && f.Version != "1.0" {
+		return nil, sentinel.Errorf(ErrUnsupported, "version is %.40q, which is not supported", f.Version)
 	}
 	model, err := newBPE(f.Model)
 	if err != nil {

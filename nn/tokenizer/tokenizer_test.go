@@ -82,8 +82,9 @@ func TestRefused(t *testing.T) {
 		return `{` + bpe + `}, "pre_tokenizer": {"type": "Split", "behavior": "Isolated", "pattern": {` + pattern + `}}}`
 	}
 	for text, want := range map[string]string{
-		`[]`: "want a tokenizer.json",
-		`{}`: "there is no model that is an object",
+		`[]`:                 "want a tokenizer.json",
+		`{}`:                 "there is no model that is an object",
+		`{"version": "2.0"}`: `version is "2.0", which is not supported`,
 		`{"model": {"type": "WordPiece", "vocab": {"a": 0}}}`:                                                       `model is "WordPiece", which is not supported`,
 		`{"model": {"type": "Unigram", "vocab": [["a", 0.5]]}}`:                                                     `model is "Unigram"`,
 		`{"model": {"type": "BPE", "vocab": {"a": 0}, "merges": ["a"]}}`:                                            `merge "a" is not of two tokens`,
