@@ -210,7 +210,7 @@ var byteOf = func() map[rune]byte {
 
 // newDecoder reads a decoder. Without one texts are apart by spaces.
 func newDecoder(data json.RawMessage) (d decoder, err error) {
-	if err = walk("decoder", data, d.add); err == nil && (len(data) == 0 || string(data) == "null") {
+	if err = walk("decoder", data, 0, d.add); err == nil && (len(data) == 0 || string(data) == "null") {
 		d.each(func(first bool, text string) string {
 			if first {
 				return text

@@ -80,8 +80,11 @@ func read(what string, data json.RawMessage) (*part, error) {
 	return p, nil
 }
 
+// mostSequences are more in each other than any file has.
+const mostSequences = 8
+
 // walk calls add for a part, or for those of a Sequence.
-func walk(what string, data json.RawMessage, add func(*part) error) error {
+func walk(what string, data json.RawMessage, depth int, add func(*part) error) error {
 	p, err := read(what, data)
 	if p == nil || err != nil {
 		return err
@@ -89,8 +92,11 @@ func walk(what string, data json.RawMessage, add func(*part) error) error {
 	if p.Type != "Sequence" {
 		return add(p)
 	}
+	if depth == mostSequences {
+		return sentinel.Errorf(ErrUnsupported, "%s has more than %d sequences in each other, which is not supported", what, depth)
+	}
 	for _, inner := range slices.Concat(p.Normalizers, p.PreTokenizers, p.Processors, p.Decoders) {
-		if err := walk(what, inner, add); err != nil {
+		if err := walk(what, inner, depth+1, add); err != nil {
 			return err
 		}
 	}

@@ -106,7 +106,7 @@ func parse(data []byte) (*Tokenizer, error) {
 		{"pre_tokenizer", f.PreTokenizer, t.preTokenizers},
 		{"post_processor", f.PostProcessor, t.postProcessors},
 	} {
-		if err := walk(of.what, of.data, of.add); err != nil {
+		if err := walk(of.what, of.data, 0, of.add); err != nil {
 			return nil, err
 		}
 	}
