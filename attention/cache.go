@@ -20,7 +20,7 @@ var ErrFull = errors.New("attention: the cache is full")
 // take a page where the last one is full, or return [ErrFull]. [Sequence.Truncate] and
 // [Sequence.Free] drop its last tokens, or all; [Sequence.Evict] drops tokens that a window has
 // left behind. Pages whose tokens are all gone are free for every sequence at once.
-// [Sequence.Pages] is the page table. [Attend] takes values as they are; [Sequence.Check] finds
+// [Sequence.Share] begins another one with the same tokens, in the same pages. [Sequence.Pages] is the page table. [Attend] takes values as they are; [Sequence.Check] finds
 // one that is NaN or infinite.
 //
 // Different sequences may be used by different goroutines at once. One sequence may be
@@ -41,6 +41,7 @@ type Cache struct {
 	mu      sync.Mutex
 	free    []int32 // pages, the next to be taken last
 	special []bool  // of each page: a code in it may be NaN or infinite
+	sharers []int32 // of each page: sequences that have it, besides the first
 }
 
 // NewCache returns an empty cache, or an error if the configuration does not pass its
@@ -50,7 +51,7 @@ func NewCache(config CacheConfig) (*Cache, error) {
 		return nil, err
 	}
 	config = config.withDefaults()
-	c := &Cache{config: config, special: make([]bool, config.Pages)}
+	c := &Cache{config: config, special: make([]bool, config.Pages), sharers: make([]int32, config.Pages)}
 	const width = microkernel.PanelWidth
 	tokens := config.PageTokens
 	switch {
@@ -130,13 +131,28 @@ func (c *Cache) take(pages []int32, n, tokens int) ([]int32, error) {
 	return pages, nil
 }
 
-// give takes back pages, but for those that were given back before.
+// give takes back pages, but for those that were given back before or that others have.
 func (c *Cache) give(pages []int32) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for i := len(pages) - 1; i >= 0; i-- {
-		if pages[i] != evicted {
-			c.free = append(c.free, pages[i])
+		switch page := pages[i]; {
+		case page == evicted:
+		case c.sharers[page] > 0:
+			c.sharers[page]--
+		default:
+			c.free = append(c.free, page)
+		}
+	}
+}
+
+// share makes one more sequence have pages.
+func (c *Cache) share(pages []int32) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, page := range pages {
+		if page != evicted {
+			c.sharers[page]++
 		}
 	}
 }

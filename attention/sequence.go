@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"sync"
 
 	"github.com/octavo-fp8/octavo/fp8"
@@ -54,6 +55,34 @@ func (s *Sequence) Truncate(n int) {
 	pages := (n + tokens - 1) / tokens
 	s.cache.give(s.pages[pages:])
 	s.pages, s.n = s.pages[:pages], n
+}
+
+// Share returns a sequence with the first n tokens of s, in the same pages, which are free again
+// when all that have them have dropped them. It panics unless n is a multiple of the cache's
+// PageTokens and at most Len, so that what is appended to either is not in a page of both; for the
+// same reason neither may be truncated within a page that they share and then be appended to:
+// that is [ErrShared].
+func (s *Sequence) Share(name string, n int) *Sequence {
+	tokens := s.cache.config.PageTokens
+	if n < 0 || n > s.n || n%tokens != 0 {
+		panic(badLength)
+	}
+	pages := slices.Clone(s.pages[:n/tokens])
+	s.cache.share(pages)
+	return &Sequence{Name: name, cache: s.cache, pages: pages, n: n}
+}
+
+// ErrShared: what is to be appended would change a page that another sequence has, too.
+var ErrShared = errors.New("attention: the page is another sequence's, too")
+
+// shared reports whether the page that the next token comes into is another sequence's, too.
+func (s *Sequence) shared() bool {
+	if s.n%s.cache.config.PageTokens == 0 {
+		return false
+	}
+	s.cache.mu.Lock()
+	defer s.cache.mu.Unlock()
+	return s.cache.sharers[s.pages[len(s.pages)-1]] > 0
 }
 
 // Free drops all tokens.
@@ -285,6 +314,9 @@ func (s *Sequence) extend(tokens int, put func(at, n, done int)) error {
 		return err
 	}
 	defer s.guard.Leave()
+	if s.shared() {
+		return fmt.Errorf("%w: %stoken %d", ErrShared, s.prefix(), s.n)
+	}
 	size := s.cache.config.PageTokens
 	pages, err := s.cache.take(s.pages, (s.n+tokens+size-1)/size-len(s.pages), s.n+tokens)
 	if err != nil {

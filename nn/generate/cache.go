@@ -37,8 +37,8 @@ var blockRecipes = map[CacheFormat]scaling.Recipe{
 // pageTokens is how many tokens a page of package attention's caches has.
 const pageTokens = 64
 
-// newCache returns the cache of a layer for so many tokens.
-func (g *Generator) newCache(layer, limit int) (c cache, err error) {
+// newCache returns the cache of a layer for so many tokens, in pages of a pool where there is one.
+func (g *Generator) newCache(layer, limit int, pool []*attention.Cache) (c cache, err error) {
 	o := &g.options
 	c = cache{heads: g.config.KVHeads, limit: limit, keyDim: g.keyDim, valueDim: g.valueDim}
 	n := c.heads * limit
@@ -53,7 +53,7 @@ func (g *Generator) newCache(layer, limit int) (c cache, err error) {
 		return c, nil
 	}
 	config := attention.CacheConfig{
-		Pages: (limit + pageTokens - 1) / pageTokens, PageTokens: pageTokens,
+		Pages: pagesOf(limit), PageTokens: pageTokens,
 		KVHeads: c.heads, Dim: c.keyDim, ValueDim: c.valueDim, Format: fp8.E4M3,
 		K: attention.CacheScale{Per: attention.CachePerTokenHead},
 		V: attention.CacheScale{Per: attention.CachePerTokenHead},
@@ -72,13 +72,23 @@ func (g *Generator) newCache(layer, limit int) (c cache, err error) {
 		c.largest = make([]float32, n)
 		c.bytes += c.heads * 2 * 4
 	}
+	if pool != nil && pool[layer] != nil {
+		c.pages = pool[layer].NewSequence("")
+		return c, nil
+	}
 	pages, err := attention.NewCache(config)
 	if err != nil {
 		return c, err
 	}
+	if pool != nil {
+		pool[layer] = pages
+	}
 	c.pages = pages.NewSequence("")
 	return c, nil
 }
+
+// pagesOf returns how many pages so many tokens take.
+func pagesOf(tokens int) int { return (tokens + pageTokens - 1) / pageTokens }
 
 // newBlocks returns an operand of zeros.
 func newBlocks(r scaling.Recipe, heads, limit, dim int) *tensor.Tensor {

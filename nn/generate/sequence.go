@@ -22,7 +22,10 @@ type Sequence struct {
 
 // NewSequence returns a sequence without tokens, for at most limit; 0 is the context of the
 // model. The error is [ErrInput] for a limit beyond that.
-func (g *Generator) NewSequence(limit int) (*Sequence, error) {
+func (g *Generator) NewSequence(limit int) (*Sequence, error) { return g.newSequence(limit, nil) }
+
+// newSequence is NewSequence with pages of a pool, of each layer, where there are some.
+func (g *Generator) newSequence(limit int, pool []*attention.Cache) (*Sequence, error) {
 	if limit == 0 {
 		limit = g.config.Context
 	}
@@ -32,7 +35,7 @@ func (g *Generator) NewSequence(limit int) (*Sequence, error) {
 	}
 	s := &Sequence{generator: g, limit: limit}
 	for layer := range g.blocks {
-		c, err := g.newCache(layer, limit)
+		c, err := g.newCache(layer, limit, pool)
 		if err != nil {
 			return nil, err
 		}
@@ -62,6 +65,21 @@ func (s *Sequence) drop() {
 	for i := range s.layers {
 		s.layers[i].truncate(s.tokens)
 	}
+}
+
+// share gives a sequence without tokens the first n of another one, in the same pages, which must be
+// whole.
+func (s *Sequence) share(from *Sequence, n int) {
+	for i := range s.layers {
+		to, from := &s.layers[i], &from.layers[i]
+		to.pages = from.pages.Share(s.Name, n)
+		for h := range to.heads {
+			if to.largest != nil {
+				copy(to.largest[h*to.limit:][:n], from.largest[h*from.limit:])
+			}
+		}
+	}
+	s.tokens = n
 }
 
 // bytes returns how many bytes of keys and values a step reads, those of its own token
