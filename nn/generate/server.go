@@ -239,7 +239,7 @@ func (s *Server) begin(st *Stream) (*running, error) {
 	if err != nil {
 		return nil, named(r.Name, err)
 	}
-	sequence.Name = r.Name
+	sequence.Name, sequence.least = r.Name, len(r.Prompt)
 	if from, n := s.longestPrefix(r.Prompt); n > 0 {
 		sequence.share(from, n)
 		s.shared += n
