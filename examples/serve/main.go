@@ -1,6 +1,5 @@
-// Serve answers the completions requests of OpenAI's clients from a model directory of Hugging
-// Face: weights are packed in FP8 once, requests of all clients run together, and a request
-// gets the same tokens whatever runs beside it.
+// Serve answers completions requests of OpenAI's clients from a directory of Hugging Face. Weights
+// are packed in FP8 once; a request gets the same tokens whatever runs beside it.
 //
 //	go run ./examples/serve Qwen3-0.6B
 //	curl localhost:8080/v1/completions -d '{"prompt": "Once upon a time", "max_tokens": 32}'
@@ -34,9 +33,8 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	server := &http.Server{Addr: *address, Handler: s.handler(), ReadHeaderTimeout: time.Minute}
 	log.Printf("%s is served on http://%s/v1", s.name, *address)
-	log.Fatal(server.ListenAndServe())
+	log.Fatal(http.ListenAndServe(*address, s.handler()))
 }
 
 // service is a model that is served.
@@ -76,10 +74,14 @@ func (s *service) handler() http.Handler {
 	})
 	mux.HandleFunc("POST /v1/completions", func(w http.ResponseWriter, r *http.Request) {
 		if err := s.complete(w, r); err != nil {
-			http.Error(w, fmt.Sprintf(`{"error": {"message": %q, "type": "invalid_request_error"}}`, err), http.StatusBadRequest)
+			w.WriteHeader(http.StatusBadRequest)
+			json.NewEncoder(w).Encode(map[string]any{"error": map[string]string{"message": err.Error()}})
 		}
 	})
-	return mux
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		mux.ServeHTTP(w, r)
+	})
 }
 
 // complete answers a request. The error is of what came before the answer began.
@@ -123,7 +125,6 @@ func (s *service) complete(w http.ResponseWriter, r *http.Request) error {
 		http.NewResponseController(w).Flush()
 	}
 	whole, before, after := "", "", ""
-	w.Header().Set("Content-Type", "application/json")
 	if q.Stream {
 		before, after = "data: ", "\n\ndata: [DONE]\n\n"
 		w.Header().Set("Content-Type", "text/event-stream")
@@ -134,8 +135,7 @@ func (s *service) complete(w http.ResponseWriter, r *http.Request) error {
 		case err != nil && (made == 1 || !q.Stream):
 			return err
 		case err != nil:
-			fmt.Fprintf(w, "data: {\"error\": {\"message\": %q}}\n\n", err)
-			return nil
+			panic(http.ErrAbortHandler) // the client sees that it was cut off
 		case !ok:
 			result, _ := tokens.Result()
 			reason := map[bool]string{true: "stop", false: "length"}[result.Stop == generate.StopEnd]
