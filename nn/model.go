@@ -62,7 +62,27 @@ func NewLlama(cfg Config, seed uint64) (*Llama, error) {
 }
 
 // NewZeroLlama is [NewLlama] with matrices of zeros, to be filled in.
-func NewZeroLlama(cfg Config) (*Llama, error) {
+func NewZeroLlama(cfg Config) (*Llama, error) { return newZeroLlama(cfg, func(*Param) {}) }
+
+// NewUnreadLlama is [NewZeroLlama] whose matrices, and their gradients, all share one memory of
+// zeros, which nobody may write to: it is for those who point Value to others while they are
+// needed, of models larger than memory.
+func NewUnreadLlama(cfg Config) (*Llama, error) {
+	var zeros []float32
+	return newZeroLlama(cfg, func(p *Param) {
+		n := len(p.Value)
+		if p.Rows == 1 {
+			return
+		}
+		if n > len(zeros) {
+			zeros = p.Value
+		}
+		p.Value, p.Grad = zeros[:n:n], zeros[:n:n]
+	})
+}
+
+// newZeroLlama calls made for each parameter when it is made.
+func newZeroLlama(cfg Config, made func(*Param)) (*Llama, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
@@ -73,20 +93,24 @@ func NewZeroLlama(cfg Config) (*Llama, error) {
 	m.embedding.scale = float32(cfg.EmbeddingScale)
 	m.rotaries[0], m.rotaries[1] = cfg.Rotaries()
 	m.params = append(m.params, m.embedding.Table)
-
+	made(m.embedding.Table)
 	for layer := range cfg.Layers {
 		b, err := m.newBlock(layer)
 		if err != nil {
 			return nil, err
 		}
 		m.blocks = append(m.blocks, b)
-		m.params = append(m.params, b.Params()...)
+		for _, p := range b.Params() {
+			made(p)
+			m.params = append(m.params, p)
+		}
 	}
 	m.norm = newRMSNorm(lastNormName, cfg.Dim, cfg.NormEps, o)
 	m.params = append(m.params, m.norm.Gain)
 	table := m.embedding.Table
 	if !cfg.TieHead {
 		table = newParam(headName, cfg.Vocab, cfg.Dim)
+		made(table)
 		m.params = append(m.params, table)
 	}
 	var err error

@@ -3,6 +3,7 @@ package evaluate
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -370,6 +371,45 @@ func TestRunner(t *testing.T) {
 		}))
 		require.Equal(t, want, ref)
 		require.Equal(t, want, got)
+	}
+}
+
+// TestStreamed checks that a model whose layers are read one after the other, with activations in a
+// file, gives what one in memory gives, and that it is left without values.
+func TestStreamed(t *testing.T) {
+	for _, tied := range []bool{false, true} {
+		c := smallConfig()
+		c.TieHead = tied
+		m := smallModel(t, c)
+		tokens := someTokens(40, c.Vocab)
+		o := Options{Recipes: []Recipe{recipe(t, "fp8"), recipe(t, "bf16")}, Context: 11, Stride: 7, LayerTokens: 12}
+		want, err := Run(t.Context(), m, tokens, o)
+		require.NoError(t, err)
+		empty, err := nn.NewUnreadLlama(c)
+		require.NoError(t, err)
+		o.Read = func(p *nn.Param, dst []float32) error {
+			copy(dst, m.Param(p.Name).Value)
+			return nil
+		}
+		o.Memory = 1
+		got, err := Run(t.Context(), empty, tokens, o)
+		require.NoError(t, err)
+		require.Equal(t, want, got)
+		for _, p := range empty.Params() {
+			for _, x := range p.Value {
+				require.True(t, x == 0 || p.Rows == 1 && x == 1)
+			}
+		}
+		broken := errors.New("broken")
+		o.Read = func(p *nn.Param, dst []float32) error {
+			if p.Name == "model.layers.1.mlp.up_proj.weight" {
+				return broken
+			}
+			copy(dst, m.Param(p.Name).Value)
+			return nil
+		}
+		_, err = Run(t.Context(), empty, tokens, o)
+		require.ErrorIs(t, err, broken)
 	}
 }
 

@@ -141,20 +141,24 @@ func (r *runner) reference(ctx context.Context, logits *[]float32, tokens []int3
 	if r.streams == nil {
 		r.streams = make([][]float32, len(r.blocks)+1)
 	}
-	first := sized(&r.streams[0], n)
-	scale := cmp.Or(float32(r.config.EmbeddingScale), 1)
-	for i, t := range tokens {
-		row := first[i*r.config.Dim:][:r.config.Dim]
-		for j, x := range r.table.Value[int(t)*r.config.Dim:][:len(row)] {
-			row[j] = x * scale
-		}
-	}
+	r.embed(sized(&r.streams[0], n), tokens)
 	for i, b := range r.blocks {
 		if err := b.Forward(ctx, sized(&r.streams[i+1], n), r.streams[i], 1, len(tokens)); err != nil {
 			return err
 		}
 	}
 	return r.finish(ctx, logits, r.streams[len(r.blocks)], len(tokens))
+}
+
+// embed writes the residual stream of tokens before the first block.
+func (r *runner) embed(x []float32, tokens []int32) {
+	scale := cmp.Or(float32(r.config.EmbeddingScale), 1)
+	for i, t := range tokens {
+		row := x[i*r.config.Dim:][:r.config.Dim]
+		for j, x := range r.table.Value[int(t)*r.config.Dim:][:len(row)] {
+			row[j] = x * scale
+		}
+	}
 }
 
 // from runs the last sequence of reference from a block on, and writes its logits.

@@ -38,6 +38,11 @@ type Options struct {
 	// BF16, and otherwise 32.
 	WeightBits int
 
+	// Streamed says that after [Open] values are read layer by layer, and that those of no more than
+	// two layers are kept: the model's own matrices cannot be written to
+	// ([nn.NewUnreadLlama]), and memory for two layers is enough.
+	Streamed bool
+
 	// Progress, unless nil, hears of values that were read, as "load".
 	Progress progress.Reporter
 }
@@ -117,21 +122,21 @@ func open(ctx context.Context, c *checkpoint.Checkpoint, o Options, bits int) (*
 	if err != nil {
 		return nil, err
 	}
-	var values int64
-	for s := range cfg.Shapes() {
-		values += int64(s.Rows) * int64(s.Cols)
-	}
+	values, kept := counted(cfg, o.Streamed)
 	if bits = cmp.Or(bits, o.WeightBits); bits == 0 {
 		bits = found.bits()
 	}
-	what := "the model as FP32"
+	what, make := "the model as FP32", nn.NewZeroLlama
+	if o.Streamed {
+		bits, what, make = 32, "two layers and the embedding as FP32", nn.NewUnreadLlama
+	}
 	if bits != 32 {
 		what = fmt.Sprintf("the model in %d bits for each weight", bits)
 	}
-	if err := memory.Check((values+7)/8, int64(bits), what, "take a smaller model"); err != nil {
+	if err := memory.Check((kept+7)/8, int64(bits), what, "take a smaller model"); err != nil {
 		return nil, fmt.Errorf("hf: %s: %w", d.file, err)
 	}
-	m, err := nn.NewZeroLlama(cfg)
+	m, err := make(cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -144,6 +149,29 @@ func open(ctx context.Context, c *checkpoint.Checkpoint, o Options, bits int) (*
 		return nil, err
 	}
 	return l, l.setBiases(found.biases)
+}
+
+// counted returns how many values a model has, and how many are kept at once: where it is streamed
+// those of two layers and of the larger of embedding and head.
+func counted(c nn.Config, streamed bool) (all, kept int64) {
+	layers := map[string]int64{}
+	rest, layer := int64(0), int64(0)
+	for s := range c.Shapes() {
+		n := int64(s.Rows) * int64(s.Cols)
+		all += n
+		name, ok := strings.CutPrefix(s.Name, "model.layers.")
+		if !ok {
+			rest = max(rest, n)
+			continue
+		}
+		name, _, _ = strings.Cut(name, ".")
+		layers[name] += n
+		layer = max(layer, layers[name])
+	}
+	if !streamed {
+		return all, all
+	}
+	return all, 2*layer + rest
 }
 
 // choose returns the configuration of the model that options ask for.
