@@ -14,9 +14,10 @@ type Query struct {
 
 	Q Operand // [Heads, queries, Dim]; the cache's heads divide Heads
 
-	// Scale, Mask and Sinks are those of a [Problem]. The last query stands at the last
+	// Scale, Cap, Mask and Sinks are those of a [Problem]. The last query stands at the last
 	// token of the sequence. What was evicted takes no part, whatever the mask.
 	Scale float32
+	Cap   float32
 	Mask  Mask
 	Sinks []float32
 }
@@ -47,7 +48,7 @@ func (a *computation) ofQuery(q *Query) error {
 	s, c := q.Sequence, &q.Sequence.cache.config
 	a.own[0] = newOperandSource(q.Q)
 	a.q = &a.own[0]
-	a.k, a.v = s.sources(&a.ownRecords)
+	a.k, a.v = s.sources(&a.ownWide)
 	a.cached = s
 	heads, queries, _ := q.Q.Dims()
 	a.sizes = Sizes{
@@ -55,8 +56,9 @@ func (a *computation) ofQuery(q *Query) error {
 		ValueDim: c.ValueDim,
 	}
 	a.mask, a.sinks, a.oneRow = q.Mask, q.Sinks, c.Record != nil
+	a.wholeP = c.Elements == CacheFloat32
 	p := Problem{Q: q.Q, Scale: q.Scale}
-	return a.begin(p.SoftmaxScale())
+	return a.begin(p.SoftmaxScale(), q.Cap)
 }
 
 // Check reports what is wrong with the query: [ErrShape], [ErrScales], [ErrMask], or an
@@ -82,6 +84,6 @@ func (q *Query) Check() error {
 			return fmt.Errorf("attention: Q and the cache: %w", err)
 		}
 	}
-	p := Problem{Q: q.Q, Scale: q.Scale, Sinks: q.Sinks}
+	p := Problem{Q: q.Q, Scale: q.Scale, Cap: q.Cap, Sinks: q.Sinks}
 	return p.checkNumbers()
 }

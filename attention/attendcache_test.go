@@ -84,6 +84,9 @@ func cacheConfigs() map[string]attention.CacheConfig {
 			}
 		}
 	}
+	for _, e := range []attention.CacheElements{attention.CacheBFloat16, attention.CacheFloat32} {
+		configs[e.String()] = attention.CacheConfig{KVHeads: 2, Dim: 33, ValueDim: 40, PageTokens: 128, Elements: e}
+	}
 	for kind := attention.FlashMLAV32; kind <= attention.VLLMDeepSeek; kind++ {
 		configs[kind.String()] = attention.CacheConfig{Record: &kind}
 	}
@@ -124,7 +127,14 @@ func TestAttendIsForward(t *testing.T) {
 							q.Sinks = numbers(kvHeads*group, 4)
 							q.Mask.Window = &attention.Window{Left: 70, Right: -1}
 						}
-						p := attention.Problem{Q: q.Q, K: k, V: v, Mask: q.Mask, Sinks: q.Sinks}
+						if i == 2 {
+							q.Scale, q.Cap = 0.5, 3
+						}
+						if config.Elements == attention.CacheFloat32 && i != 1 {
+							q.Q = attention.Operand{Float32: numbers(kvHeads*group*(i+1)*dim, 5),
+								Shape: [3]int{kvHeads * group, i + 1, dim}}
+						}
+						p := attention.Problem{Q: q.Q, K: k, V: v, Mask: q.Mask, Sinks: q.Sinks, Scale: q.Scale, Cap: q.Cap}
 						want := plainly(t, &p, o)
 						note := fmt.Sprint(tokens, " tokens ", o.P, " group ", group)
 						forLevels(t, func(t *testing.T) {
@@ -179,7 +189,7 @@ func without(o attention.Operand, s *attention.Sequence) attention.Operand {
 	heads, tokens, dim := o.Dims()
 	var codes []byte
 	var values []fp8.BFloat16
-	var scales []float32
+	var scales, floats []float32
 	n := 0
 	for row := range heads * tokens {
 		if !s.Has(row % tokens) {
@@ -187,7 +197,11 @@ func without(o attention.Operand, s *attention.Sequence) attention.Operand {
 		}
 		n++
 		if o.Codes == nil {
-			values = append(values, o.BFloat16[row*dim:(row+1)*dim]...)
+			if o.Float32 != nil {
+				floats = append(floats, o.Float32[row*dim:(row+1)*dim]...)
+			} else {
+				values = append(values, o.BFloat16[row*dim:(row+1)*dim]...)
+			}
 			continue
 		}
 		codes = append(codes, o.Codes.Codes[row*dim:(row+1)*dim]...)
@@ -197,7 +211,7 @@ func without(o attention.Operand, s *attention.Sequence) attention.Operand {
 	}
 	n /= heads
 	if o.Codes == nil {
-		return attention.Operand{BFloat16: values, Shape: [3]int{heads, n, dim}}
+		return attention.Operand{BFloat16: values, Float32: floats, Shape: [3]int{heads, n, dim}}
 	}
 	t := *o.Codes
 	t.Codes, t.Shape = codes, []int{heads, n, dim}

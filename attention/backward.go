@@ -9,6 +9,7 @@ import (
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/internal/canonical"
 	"github.com/octavo-fp8/octavo/internal/elementary"
+	"github.com/octavo-fp8/octavo/internal/halves"
 	"github.com/octavo-fp8/octavo/internal/meter"
 	"github.com/octavo-fp8/octavo/internal/number"
 	"github.com/octavo-fp8/octavo/internal/parallel"
@@ -34,6 +35,9 @@ type Gradients struct {
 //	dQ_i = scale·sum dS_ij·K_j    dK_j = scale·sum dS_ij·Q_i    dV_j = sum P_ij·dOut_i
 //	dSink = sum of -exp(sink-e_i)·D_i
 //
+// With a cap, s_ij = cap·t_ij with t_ij = tanh((scale/cap)·(Q_i·K_j)), and dS_ij is times
+// 1-t_ij².
+//
 // Every operation is rounded. Products and sums are dot products in the order of package
 // gemm's step 2 with rounded products: those over keys and over queries in tiles of 64 from
 // the first, which are added in order, of the query heads of a key's head one after the
@@ -57,7 +61,7 @@ func Backward(
 		return fmt.Errorf("attention: %d workers: want at least 0", o.Workers)
 	}
 	_, b.tokens, _ = p.K.Dims()
-	b.s, b.scale, b.mask = b.checked.sizes, p.SoftmaxScale(), p.Mask
+	b.s, b.scale, b.capped, b.limit, b.mask = b.checked.sizes, p.SoftmaxScale(), b.checked.capped, p.Cap, p.Mask
 	b.g, b.dOut, b.ctx = g, dOut, ctx
 	if err := b.checkLengths(out, lse); err != nil {
 		return err
@@ -88,6 +92,8 @@ type backward struct {
 	s       Sizes
 	tokens  int // keys with those that do not count
 	scale   float32
+	capped  float32 // scale/limit; 0 without a limit
+	limit   float32 // the cap
 	mask    Mask
 	g       Gradients
 	q, k, v []float32 // dequantized
@@ -135,9 +141,7 @@ func values(dst []float32, o Operand) []float32 {
 		tensor.Dequantize(dst, o.Codes)
 		return dst
 	}
-	for i, x := range o.BFloat16 {
-		dst[i] = x.Float32()
-	}
+	halves.Widen(dst[copy(dst, o.Float32):], o.BFloat16)
 	return dst
 }
 
@@ -278,11 +282,18 @@ func (w *pairs) set(b *backward, h, i0, i1, j0, j1 int) bool {
 		clear(ds[:lo])
 		clear(ds[hi:])
 		for j := lo; j < hi; j++ {
-			p[j] *= b.scale
+			ds[j] -= b.d[row+i]
+			if b.capped == 0 {
+				p[j] *= b.scale
+				continue
+			}
+			t := elementary.Tanh(p[j] * b.capped)
+			p[j] = b.limit * t
+			ds[j] *= 1 - float32(t*t)
 		}
 		elementary.ExpTo(p[lo:hi], p[lo:hi], b.sums[row+i], 1, 1)
 		for j := lo; j < hi; j++ {
-			ds[j] = p[j] * (ds[j] - b.d[row+i])
+			ds[j] *= p[j]
 		}
 	}
 	return true

@@ -29,7 +29,7 @@ func softmaxOf(p *attention.Problem, q, k, v, sinks []float64) (out, lse []float
 				for d := range s.Dim {
 					score += q[(h*s.Queries+i)*s.Dim+d] * k[(kv*tokens+j)*s.Dim+d]
 				}
-				w := math.Exp(score * float64(p.SoftmaxScale()))
+				w := math.Exp(bounded(p, score*float64(p.SoftmaxScale())))
 				l += w
 				for d := range row {
 					row[d] += w * v[(kv*tokens+j)*s.ValueDim+d]
@@ -50,7 +50,7 @@ func softmaxOf(p *attention.Problem, q, k, v, sinks []float64) (out, lse []float
 // TestBackwardDifferences compares with central differences of sum(out·dOut).
 func TestBackwardDifferences(t *testing.T) {
 	for _, name := range []string{"one token", "plain", "more queries", "window both, sinks",
-		"by token", "by channel", "bfloat16", "valid keys", "blocks of dim"} {
+		"by token", "by channel", "bfloat16", "valid keys", "blocks of dim", "cap"} {
 		t.Run(name, func(t *testing.T) {
 			p := shapes[name].problem(11)
 			s := p.Sizes()
@@ -161,14 +161,18 @@ func definition(p *attention.Problem, dOut []float32) (want, bound [3][]float64)
 			for c := range s.Dim {
 				score += x[0][row*s.Dim+c] * x[1][(kv*tokens+j)*s.Dim+c] * scale
 			}
-			w := math.Exp(score-m) / e.l[row]
+			slope := 1.0
+			if p.Cap != 0 {
+				slope = 1 - math.Pow(math.Tanh(score/float64(p.Cap)), 2)
+			}
+			w := math.Exp(bounded(p, score)-m) / e.l[row]
 			for c := range s.ValueDim {
 				y := float64(dOut[row*s.ValueDim+c])
 				z := x[2][(kv*tokens+j)*s.ValueDim+c]
 				dp, dpSize = dp+y*z, dpSize+math.Abs(y*z)
 				add(2, (kv*tokens+j)*s.ValueDim+c, w*y, relative, math.Abs(w*y))
 			}
-			ds, size := w*(dp-d)*scale, w*(dpSize+dSize)*scale
+			ds, size := slope*w*(dp-d)*scale, w*(dpSize+dSize)*scale
 			for c := range s.Dim {
 				y, z := x[0][row*s.Dim+c], x[1][(kv*tokens+j)*s.Dim+c]
 				add(0, row*s.Dim+c, ds*z, relative, size*math.Abs(z))

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/internal/memory"
 	"github.com/octavo-fp8/octavo/internal/microkernel"
 )
@@ -19,7 +20,7 @@ var ErrFull = errors.New("attention: the cache is full")
 // take a page where the last one is full, or return [ErrFull]. [Sequence.Truncate] and
 // [Sequence.Free] drop its last tokens, or all; [Sequence.Evict] drops tokens that a window has
 // left behind. Pages whose tokens are all gone are free for every sequence at once.
-// [Sequence.Pages] is the page table. [Attend] takes values as they are; [Sequence.Check] finds
+// [Sequence.Share] begins another one with the same tokens, in the same pages. [Sequence.Pages] is the page table. [Attend] takes values as they are; [Sequence.Check] finds
 // one that is NaN or infinite.
 //
 // Different sequences may be used by different goroutines at once. One sequence may be
@@ -30,13 +31,17 @@ type Cache struct {
 	codes  []byte    // of codes: pages of heads of panels; of records: blocks
 	scales []float32 // computed ones: pages of K's [heads or 1, tokens], and V's
 
-	kSize, vSize     int // bytes of a head of a page
-	pageSize         int // bytes of a page
+	halves []fp8.BFloat16 // in place of codes: pages of heads of K's [tokens, Dim], and V's
+	floats []float32      // likewise
+
+	kSize, vSize     int // bytes, or elements, of a head of a page
+	pageSize         int // of a page, likewise
 	kScales, vScales int // computed scales of a page
 
 	mu      sync.Mutex
 	free    []int32 // pages, the next to be taken last
 	special []bool  // of each page: a code in it may be NaN or infinite
+	sharers []int32 // of each page: sequences that have it, besides the first
 }
 
 // NewCache returns an empty cache, or an error if the configuration does not pass its
@@ -46,19 +51,30 @@ func NewCache(config CacheConfig) (*Cache, error) {
 		return nil, err
 	}
 	config = config.withDefaults()
-	c := &Cache{config: config, special: make([]bool, config.Pages)}
+	c := &Cache{config: config, special: make([]bool, config.Pages), sharers: make([]int32, config.Pages)}
 	const width = microkernel.PanelWidth
 	tokens := config.PageTokens
-	if config.Record != nil {
+	switch {
+	case config.Record != nil:
 		c.pageSize = config.Record.BlockBytes(tokens)
-	} else {
+	case config.wide():
+		c.kSize, c.vSize = config.Dim*tokens, config.ValueDim*tokens
+		c.pageSize = config.KVHeads * (c.kSize + c.vSize)
+	default:
 		c.kSize = (config.Dim + config.Dim%2) * tokens
 		c.vSize = (config.ValueDim + width - 1) / width * width * tokens
 		c.pageSize = config.KVHeads * (c.kSize + c.vSize)
 		c.kScales = config.K.perToken(config.KVHeads) * tokens
 		c.vScales = config.V.perToken(config.KVHeads) * tokens
 	}
-	c.codes = memory.Large[byte](config.Pages * c.pageSize)
+	switch n := config.Pages * c.pageSize; config.Elements {
+	case CacheBFloat16:
+		c.halves = memory.Large[fp8.BFloat16](n)
+	case CacheFloat32:
+		c.floats = memory.Large[float32](n)
+	default:
+		c.codes = memory.Large[byte](n)
+	}
 	c.scales = make([]float32, config.Pages*(c.kScales+c.vScales))
 	for i := range config.Pages {
 		c.free = append(c.free, int32(config.Pages-1-i))
@@ -81,8 +97,10 @@ func (s CacheScale) perToken(heads int) int {
 // own.
 func (c *Cache) Config() CacheConfig { return c.config.withDefaults() }
 
-// Bytes returns the memory of the cache: codes, scales and records of all pages.
-func (c *Cache) Bytes() int { return len(c.codes) + 4*len(c.scales) }
+// Bytes returns the memory of the cache: codes and scales, values or records of all pages.
+func (c *Cache) Bytes() int {
+	return len(c.codes) + 2*len(c.halves) + 4*(len(c.floats)+len(c.scales))
+}
 
 // FreePages returns how many pages no sequence has.
 func (c *Cache) FreePages() int {
@@ -113,13 +131,28 @@ func (c *Cache) take(pages []int32, n, tokens int) ([]int32, error) {
 	return pages, nil
 }
 
-// give takes back pages, but for those that were given back before.
+// give takes back pages, but for those that were given back before or that others have.
 func (c *Cache) give(pages []int32) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for i := len(pages) - 1; i >= 0; i-- {
-		if pages[i] != evicted {
-			c.free = append(c.free, pages[i])
+		switch page := pages[i]; {
+		case page == evicted:
+		case c.sharers[page] > 0:
+			c.sharers[page]--
+		default:
+			c.free = append(c.free, page)
+		}
+	}
+}
+
+// share makes one more sequence have pages.
+func (c *Cache) share(pages []int32) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, page := range pages {
+		if page != evicted {
+			c.sharers[page]++
 		}
 	}
 }

@@ -249,7 +249,7 @@ func TestCacheFirstNaN(t *testing.T) {
 			}
 			s := c.NewSequence("")
 			require.NoError(t, attention.Append(s, k, v))
-			want := firstNotFinite(s)
+			want := firstNotFinite(s, config.Record != nil)
 			require.EqualError(t, s.Check(), attention.ErrValue.Error()+": "+want, "%s %d", name, i)
 			s.Free()
 		}
@@ -257,29 +257,25 @@ func TestCacheFirstNaN(t *testing.T) {
 }
 
 // firstNotFinite describes the first value of a sequence that is NaN or infinite.
-func firstNotFinite(s *attention.Sequence) string {
+func firstNotFinite(s *attention.Sequence, record bool) string {
 	k, v := s.Operands()
 	heads, tokens, _ := k.Dims()
+	both := []struct {
+		name   string
+		values []float64
+	}{{"K", dequantized(k)}, {"V", dequantized(v)}}
 	for i := range tokens {
 		for h := range heads {
-			for _, of := range []struct {
-				name string
-				o    attention.Operand
-			}{{"K", k}, {"V", v}} {
-				_, _, dim := of.o.Dims()
+			for _, of := range both {
+				dim := len(of.values) / (heads * tokens)
 				for d := range dim {
-					at := (h*tokens+i)*dim + d
-					if of.o.Codes == nil {
-						x := float64(of.o.BFloat16[at].Float32())
-						if math.IsNaN(x) || math.IsInf(x, 0) {
-							return fmt.Sprintf("token %d, element %d of its record is %v", i, d, x)
-						}
-						continue
-					}
-					x := of.o.Codes.Format.Float32(of.o.Codes.Codes[at])
-					if math.IsNaN(float64(x)) {
-						return fmt.Sprintf("%s of token %d, head %d, element %d is NaN",
-							of.name, i, h, d)
+					switch x := of.values[(h*tokens+i)*dim+d]; {
+					case !math.IsNaN(x) && !math.IsInf(x, 0):
+					case record:
+						return fmt.Sprintf("token %d, element %d of its record is %v", i, d, x)
+					default:
+						return fmt.Sprintf("%s of token %d, head %d, element %d is %v",
+							of.name, i, h, d, x)
 					}
 				}
 			}
@@ -340,6 +336,7 @@ func TestCacheConfigCheck(t *testing.T) {
 		{func(c *attention.CacheConfig) { c.Pages = math.MaxInt }, attention.ErrShape, "too large"},
 		{func(c *attention.CacheConfig) { c.Format = fp8.E2M1 }, attention.ErrShape,
 			"a cache of E2M1: give E4M3 or E5M2"},
+		{func(c *attention.CacheConfig) { c.Elements = 3 }, nil, "unknown elements of a cache 3"},
 		{func(c *attention.CacheConfig) { c.Record = &indexer }, attention.ErrShape,
 			"deepgemm-indexer has no values"},
 		{func(c *attention.CacheConfig) { c.Record = &unknown }, attention.ErrShape,
@@ -360,8 +357,74 @@ func TestCacheConfigCheck(t *testing.T) {
 		c := whole
 		test.change(&c)
 		_, err := attention.NewCache(c)
-		require.ErrorIs(t, err, test.is, test.text)
+		if test.is != nil {
+			require.ErrorIs(t, err, test.is, test.text)
+		}
 		require.ErrorContains(t, err, test.text)
+	}
+}
+
+// TestCacheValues follows values through pages that are taken and given back, those of two
+// sequences in turns.
+func TestCacheValues(t *testing.T) {
+	const heads, dim, valueDim = 2, 5, 3
+	k, v := numbers(200*heads*dim, 1), numbers(200*heads*valueDim, 2)
+	for elements, bytes := range map[attention.CacheElements]int{attention.CacheBFloat16: 2, attention.CacheFloat32: 4} {
+		c := newCache(t, attention.CacheConfig{Pages: 6, KVHeads: heads, Dim: dim, ValueDim: valueDim, Elements: elements})
+		require.Equal(t, 6*64*heads*(dim+valueDim)*bytes, c.Bytes())
+		a, b := c.NewSequence("a"), c.NewSequence("b")
+		rounded := func(x []float32) (y []fp8.BFloat16) {
+			for _, x := range x {
+				y = append(y, fp8.BFloat16FromFloat32(x))
+			}
+			return y
+		}
+		add := func(s *attention.Sequence, n int, halves bool) {
+			lo := s.Len()
+			k, v := k[lo*heads*dim:(lo+n)*heads*dim], v[lo*heads*valueDim:(lo+n)*heads*valueDim]
+			if halves {
+				require.NoError(t, attention.Append(s, rounded(k), rounded(v)))
+			} else {
+				require.NoError(t, attention.Append(s, k, v))
+			}
+		}
+		for _, n := range []int{1, 70, 57, 2} {
+			add(a, n, false)
+			add(b, n, true)
+		}
+		require.ErrorIs(t, attention.Append(a, k[:200*heads*dim], v[:200*heads*valueDim]), attention.ErrFull)
+		a.Truncate(65)
+		add(a, 60, false)
+		for _, s := range []*attention.Sequence{a, b} {
+			require.NoError(t, s.Check())
+			ko, vo := s.Operands()
+			for i, o := range []attention.Operand{ko, vo} {
+				x, dim := [][]float32{k, v}[i], []int{dim, valueDim}[i]
+				require.Equal(t, [3]int{heads, s.Len(), dim}, o.Shape)
+				for j := range heads * s.Len() * dim {
+					d, token, h := j%dim, j/dim%s.Len(), j/dim/s.Len()
+					want := x[(token*heads+h)*dim+d]
+					if elements == attention.CacheFloat32 && s == a {
+						require.Equal(t, want, o.Float32[j])
+					} else if want := fp8.BFloat16FromFloat32(want); elements == attention.CacheFloat32 {
+						require.Equal(t, want.Float32(), o.Float32[j])
+					} else {
+						require.Equal(t, want, o.BFloat16[j])
+					}
+				}
+			}
+		}
+		bad := slices.Clone(v[:heads*valueDim])
+		bad[4] = float32(math.Inf(-1))
+		a.Truncate(65)
+		require.NoError(t, attention.Append(a, k[:heads*dim], bad))
+		require.ErrorIs(t, a.Check(), attention.ErrValue)
+		require.ErrorContains(t, a.Check(), `sequence "a": V of token 65, head 1, element 1 is -Inf`)
+		require.Error(t, a.AppendCodes(attention.TokenCodes{}, attention.TokenCodes{}))
+		require.Panics(t, func() { a.Codes(0, 1) })
+		require.Equal(t, 1, c.FreePages())
+		require.Equal(t, 2, b.Evict(0, 0))
+		require.Equal(t, 3, c.FreePages())
 	}
 }
 
@@ -431,8 +494,8 @@ func TestCacheMisuse(t *testing.T) {
 		"attention: V has 0 elements: it must have 4":               attention.Append(s, make([]float32, 4), nil),
 		"attention: K.Scales has 1 elements: it must have 0": s.AppendCodes(
 			attention.TokenCodes{Codes: four.Codes, Scales: make([]float32, 1)}, four),
-		`attention: sequence "chat 7": V has 2 elements: it must have 0`: attention.Append(records, make([]float32, kind.Dim()), make([]float32, 2)),
-		"attention: a cache of records has no codes of keys and values":  records.AppendCodes(four, four),
+		`attention: sequence "chat 7": V has 2 elements: it must have 0`:          attention.Append(records, make([]float32, kind.Dim()), make([]float32, 2)),
+		"attention: a cache of values or records has no codes of keys and values": records.AppendCodes(four, four),
 		`attention: sequence "chat 7": 2 records from 1: there are 0`: records.AppendRecords(
 			&attention.Records{Kind: kind, Tokens: 64}, 1, 2),
 	} {

@@ -9,8 +9,8 @@ import (
 	"github.com/octavo-fp8/octavo/tensor"
 )
 
-// CacheConfig says what a [Cache] holds: codes of keys and values with their scales, or
-// records.
+// CacheConfig says what a [Cache] holds: codes of keys and values with their scales, values of
+// them, or records.
 type CacheConfig struct {
 	Pages      int // how many there are, for all sequences together
 	PageTokens int // of a page, a multiple of 64; 0 is 64
@@ -21,13 +21,37 @@ type CacheConfig struct {
 	Format   fp8.Format // of codes: E4M3 or E5M2
 	K, V     CacheScale
 
+	// Elements are what keys and values are kept as. Unless that is codes, Format, K and V say
+	// nothing.
+	Elements CacheElements
+
 	// Record, unless nil, is what a token is kept as: one head, whose values are the
-	// first columns of its keys. KVHeads, Dim, ValueDim, Format, K and V then say nothing.
+	// first columns of its keys. KVHeads, Dim, ValueDim, Format, K, V and Elements then say
+	// nothing.
 	Record *Record
 
 	// ScaleBFloat16 has scales of records rounded before codes are multiplied, as in [Records].
 	ScaleBFloat16 bool
 }
+
+// CacheElements is what a cache keeps keys and values as.
+type CacheElements uint8
+
+const (
+	CacheCodes    CacheElements = iota // FP8 under scales
+	CacheBFloat16                      // rounded to nearest even
+	CacheFloat32                       // as they are; P is not rounded then, as [Options] say
+)
+
+var cacheElements = enum.Enum[CacheElements]{
+	Type: "CacheElements", What: "elements of a cache", Names: []string{"codes", "bf16", "f32"},
+	Prefix: "attention",
+}
+
+// String returns the text of e, such as "bf16".
+func (e CacheElements) String() string                   { return cacheElements.String(e) }
+func (e CacheElements) MarshalText() ([]byte, error)     { return cacheElements.MarshalText(e) }
+func (e *CacheElements) UnmarshalText(text []byte) error { return cacheElements.UnmarshalText(e, text) }
 
 // CacheScale is how the scales of a cache's keys, or values, come about: a value is
 // code·scale, and its code is the value divided by the scale, rounded once, as vLLM and
@@ -79,7 +103,7 @@ func (c CacheConfig) withDefaults() CacheConfig {
 	if c.Record != nil && c.Record.Valid() {
 		kind := *c.Record
 		c.Record = &kind
-		c.KVHeads, c.Dim, c.ValueDim, c.Format = 1, kind.Dim(), kind.ValueDim(), fp8.E4M3
+		c.KVHeads, c.Dim, c.ValueDim, c.Format, c.Elements = 1, kind.Dim(), kind.ValueDim(), fp8.E4M3, CacheCodes
 		return c
 	}
 	if c.ValueDim == 0 {
@@ -107,13 +131,16 @@ func (c CacheConfig) Check() error {
 		return fmt.Errorf("%w: a cache of %d heads, keys of %d and values of %d elements",
 			ErrShape, c.KVHeads, c.Dim, c.ValueDim)
 	}
+	if err := cacheElements.Check(c.Elements); err != nil {
+		return err
+	}
 	each := float64(c.Dim) + float64(c.ValueDim) + 2*microkernel.PanelWidth
 	n := float64(c.KVHeads) * each * float64(c.PageTokens)
-	if n > maxElements || n*float64(c.Pages) > maxCacheBytes {
+	if n > maxElements || n*float64(c.Pages)*float64(c.elementBytes()) > maxCacheBytes {
 		return fmt.Errorf("%w: a cache of %d pages of %d tokens is too large",
 			ErrShape, c.Pages, c.PageTokens)
 	}
-	if c.Record != nil {
+	if c.wide() {
 		return nil
 	}
 	if c.Format != fp8.E4M3 && c.Format != fp8.E5M2 {
@@ -124,6 +151,12 @@ func (c CacheConfig) Check() error {
 	}
 	return c.V.check("V", c.KVHeads)
 }
+
+// wide reports whether there are no codes with scales beside them.
+func (c *CacheConfig) wide() bool { return c.Record != nil || c.Elements != CacheCodes }
+
+// elementBytes is what an element takes.
+func (c *CacheConfig) elementBytes() int { return [...]int{1, 2, 4}[c.Elements] }
 
 // maxCacheBytes is a terabyte where int has 64 bits, a gigabyte elsewhere.
 const maxCacheBytes = 1 << (30 + 10*(^uint(0)>>63))

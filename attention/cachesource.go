@@ -2,27 +2,28 @@ package attention
 
 import (
 	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/internal/halves"
 	"github.com/octavo-fp8/octavo/internal/microkernel"
 	"github.com/octavo-fp8/octavo/tensor"
 )
 
-// cachedKeys, cachedValues and cachedRecords are what a sequence has in its cache, as
-// sources: keys and values that were evicted are zeros.
+// cachedKeys and cachedValues are what a sequence has in its cache as codes, and cachedWide what
+// it has as values or records, as sources: keys and values that were evicted are zeros.
 type (
 	cachedKeys   struct{ *Sequence }
 	cachedValues struct{ *Sequence }
 
-	cachedRecords struct {
+	cachedWide struct {
 		*Sequence
-		dim int // of keys, or of values
+		dim, first int // of keys, or of values; and the first of their elements in a head of a page
 	}
 )
 
-// sources returns a sequence's keys and values. Records lie in own.
-func (s *Sequence) sources(own *[2]cachedRecords) (k, v source) {
+// sources returns a sequence's keys and values. Wide ones lie in own.
+func (s *Sequence) sources(own *[2]cachedWide) (k, v source) {
 	c := &s.cache.config
-	if c.Record != nil {
-		*own = [2]cachedRecords{{s, c.Dim}, {s, c.ValueDim}}
+	if c.wide() {
+		*own = [2]cachedWide{{s, c.Dim, 0}, {s, c.ValueDim, s.cache.kSize}}
 		return &own[0], &own[1]
 	}
 	return cachedKeys{s}, cachedValues{s}
@@ -64,6 +65,7 @@ func (c cachedKeys) block() int                 { return c.cache.config.Dim }
 func (c cachedKeys) byToken() bool              { return c.cache.config.K.Per.computed() }
 func (c cachedKeys) outer() tensor.Outer        { return tensor.Outer{} }
 func (c cachedKeys) format() (fp8.Format, bool) { return c.codeFormat(), true }
+func (c cachedKeys) wide() bool                 { return false }
 
 func (c cachedKeys) scales(dst []float32, head, lo, hi int) {
 	c.scalesOf(dst, c.cache.config.K, c.cache.keyScales, head, lo, hi)
@@ -126,6 +128,7 @@ func (c cachedValues) block() int                 { return c.cache.config.ValueD
 func (c cachedValues) byToken() bool              { return c.cache.config.V.Per.computed() }
 func (c cachedValues) outer() tensor.Outer        { return tensor.Outer{} }
 func (c cachedValues) format() (fp8.Format, bool) { return c.codeFormat(), true }
+func (c cachedValues) wide() bool                 { return false }
 
 func (c cachedValues) scales(dst []float32, head, lo, hi int) {
 	c.scalesOf(dst, c.cache.config.V, c.cache.valueScales, head, lo, hi)
@@ -140,28 +143,56 @@ func (c cachedValues) panel(head, key, column int) []byte {
 	return c.cache.values(page, head)[at:][:tile*microkernel.PanelWidth]
 }
 
-func (c cachedRecords) dims() (heads, tokens, dim int) { return 1, c.n, c.dim }
+func (c *cachedWide) dims() (heads, tokens, dim int) { return c.heads(), c.n, c.dim }
 
-// decode is [Records.Values], of float32s.
-func (c cachedRecords) decode(dst []float32, stride, _, lo, hi int) {
+// decode is [Records.Values], of float32s, where there are records.
+func (c *cachedWide) decode(dst []float32, stride, head, lo, hi int) {
 	for i := lo; i < hi; i++ {
 		row := dst[(i-lo)*stride:][:c.dim]
-		if c.gone(i) {
-			clear(row)
-			continue
-		}
 		page, slot := c.at(i)
-		r := c.cache.records(page)
-		r.floats(row, slot)
+		switch {
+		case page == evicted:
+			clear(row)
+		case c.cache.config.Record != nil:
+			r := c.cache.records(page)
+			r.floats(row, slot)
+		default:
+			c.row(row, page, slot, head)
+		}
 	}
 }
 
-func (c cachedRecords) block() int                 { return c.dim }
-func (c cachedRecords) byToken() bool              { return false }
-func (c cachedRecords) outer() tensor.Outer        { return tensor.Outer{} }
-func (c cachedRecords) format() (fp8.Format, bool) { return 0, false }
+// row reads what a head of a token has.
+func (c *cachedWide) row(row []float32, page int32, slot, head int) {
+	p := c.cache
+	at := p.wideHead(page, head) + c.first + slot*c.dim
+	if p.floats != nil {
+		copy(row, p.floats[at:])
+		return
+	}
+	halves.Widen(row, p.halves[at:at+c.dim])
+}
 
-func (c cachedRecords) scales(dst []float32, _, lo, hi int) {
+// wideHead is where a head of a page begins, of a cache of values.
+func (c *Cache) wideHead(page int32, head int) int {
+	return int(page)*c.pageSize + head*(c.kSize+c.vSize)
+}
+
+// element returns an element of a head of a page.
+func (c *Cache) element(page int32, head, at int) float32 {
+	if at += c.wideHead(page, head); c.floats != nil {
+		return c.floats[at]
+	}
+	return c.halves[at].Float32()
+}
+
+func (c *cachedWide) block() int                 { return c.dim }
+func (c *cachedWide) byToken() bool              { return false }
+func (c *cachedWide) outer() tensor.Outer        { return tensor.Outer{} }
+func (c *cachedWide) format() (fp8.Format, bool) { return 0, false }
+func (c *cachedWide) wide() bool                 { return c.cache.floats != nil }
+
+func (c *cachedWide) scales(dst []float32, _, lo, hi int) {
 	for i := range hi - lo {
 		dst[i] = 1
 	}

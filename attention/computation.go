@@ -25,6 +25,7 @@ type computation struct {
 	cached  *Sequence // that k and v are of, some of which may have been evicted; or nil
 	sizes   Sizes
 	scale   float32 // SL
+	capped  float32 // what scores are multiplied by before their tanh is taken; 0: it is not
 	mask    Mask
 	sinks   []float32
 
@@ -33,9 +34,9 @@ type computation struct {
 	tokenValues
 	division
 
-	own        [3]operandSource // memory for q, k and v
-	ownScaled  scaledSource
-	ownRecords [2]cachedRecords
+	own       [3]operandSource // memory for q, k and v
+	ownScaled scaledSource
+	ownWide   [2]cachedWide
 }
 
 // results are where results go: the output in one of its types, the others or nil.
@@ -49,7 +50,8 @@ type results struct {
 type products struct {
 	block            int  // of dim that share scales of Q and K
 	exactQK, exactPV bool // products are float32s
-	wideV            bool // elements of V have more than 8 bits of precision
+	wideQK, wideV    bool // elements of Q or K, and of V, have more than 8 bits of precision
+	wholeP           bool // P is not rounded, unless it is to be to 8 bits
 	outer            bool // scores are multiplied by outer scales
 }
 
@@ -86,8 +88,8 @@ func (a *computation) ofProblem(p *Problem) error {
 	if err := checkBlocks(p); err != nil {
 		return err
 	}
-	a.sizes, a.mask, a.sinks = p.Sizes(), p.Mask, p.Sinks
-	return a.begin(p.SoftmaxScale())
+	a.sizes, a.mask, a.sinks, a.wholeP = p.Sizes(), p.Mask, p.Sinks, p.V.Float32 != nil
+	return a.begin(p.SoftmaxScale(), p.Cap)
 }
 
 // checkBlocks reports whether scales of Q and K cannot be factored out of their products.
@@ -110,9 +112,12 @@ func checkBlocks(p *Problem) error {
 	return nil
 }
 
-// begin sets everything that follows from the sources, the sizes and the scale.
-func (a *computation) begin(scale float32) error {
+// begin sets everything that follows from the sources, the sizes, the scale and the cap.
+func (a *computation) begin(scale, limit float32) error {
 	s := a.sizes
+	if a.capped = 0; limit != 0 {
+		a.capped, scale = scale/limit, limit
+	}
 	a.scale = float32(float64(scale) * 1.4426950408889634)
 	a.block = max(1, min(a.q.block(), a.k.block()))
 	a.outer = !a.q.outer().None() || !a.k.outer().None()
@@ -122,7 +127,7 @@ func (a *computation) begin(scale float32) error {
 	a.exactQK = codesQ && codesK
 	f, codesV := a.v.format()
 	a.exactPV = codesV && f.MinSubnormal() >= 0x1p-16 // P is a multiple of 2^-133
-	_, a.wideV = a.v.(*scaledSource)
+	a.wideQK, a.wideV = a.q.wide() || a.k.wide(), a.v.wide()
 	a.tokenScales = a.v.byToken()
 	if a.tokenScales {
 		a.findLargest()

@@ -1,4 +1,4 @@
-// Package attention computes attention over operands in FP8 and bfloat16, with the same
+// Package attention computes attention over operands in FP8, bfloat16 and float32, with the same
 // bits on every machine and for any number of workers.
 //
 // A [Problem] is one attention: softmax(scale·Q·Kᵀ)·V of every query head, under a mask.
@@ -6,10 +6,11 @@
 // one rounding to nearest even, and for each query head h and row i:
 //
 //  1. The score s_j is the product of row i of Q and row j of K as package gemm defines it:
-//     its steps 1 to 3 and the outer scales. A row of bfloat16 has the scale 1. Products
+//     its steps 1 to 3 and the outer scales. A row of values has the scale 1. Products
 //     are added as fused multiply-adds do; those of two FP8 values are exact anyway.
 //     Then z_j = rn(SL·s_j), SL = float32(float64(scale)·1.4426950408889634), which is the
-//     score in units of ln 2.
+//     score in units of ln 2. With a cap, s_j becomes tanh(rn(s_j·rn(scale/cap))) before, tanh
+//     that of package elementary, and the cap takes the place of the scale in SL.
 //  2. Keys come in tiles of 64 from key 0 on, ascending. A masked key takes no part at all,
 //     so that a NaN in it does not matter; a tile without other keys changes nothing.
 //     At the start M = -Inf, l = +0 and O = +0.
@@ -21,7 +22,8 @@
 //     ascending, and then lane t is added to lane t+8, t+4, t+2 and t+1, pairwise: for
 //     n = 8, 4, 2, 1, lane t, t < n, becomes lane t plus lane t+n.
 //     l becomes rn(rn(l·alpha)+sum).
-//  5. P_j is p_j in P's format, to nearest even. Where scales of V vary from token to token,
+//  5. P_j is p_j in P's format, to nearest even, or p_j itself where V is of float32s and the
+//     format is bfloat16. Where scales of V vary from token to token,
 //     it is rn(p_j·rn(vs_j/vmax)) in that format, vs_j the scale of the token and vmax the
 //     largest of the head's keys that is not NaN; where both are 0 the quotient is 1.
 //  6. O_d becomes rn(rn(O_d·alpha)+sum), the sum that of P_j·v_jd, v the decoded codes, in

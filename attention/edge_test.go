@@ -31,11 +31,13 @@ func TestSpecial(t *testing.T) {
 						special := []byte{0x7F, 0x7C, 0xFC, 0x80, 0xFF, 0x7E, 0}
 						o.Codes.Codes[rnd.IntN(len(o.Codes.Codes))] = special[rnd.IntN(7)]
 						o.Codes.Scales[rnd.IntN(len(o.Codes.Scales))] *= float32(rnd.IntN(2))
+						continue
+					}
+					special := []fp8.BFloat16{0x7FC0, 0x7F80, 0xFF80, 0xFFC1, 1, 0x8001, 0x7F7F}[rnd.IntN(7)]
+					if o.Float32 != nil {
+						o.Float32[rnd.IntN(len(o.Float32))] = special.Float32()
 					} else {
-						special := []fp8.BFloat16{
-							0x7FC0, 0x7F80, 0xFF80, 0xFFC1, 1, 0x8001, 0x7F7F,
-						}
-						o.BFloat16[rnd.IntN(len(o.BFloat16))] = special[rnd.IntN(7)]
+						o.BFloat16[rnd.IntN(len(o.BFloat16))] = special
 					}
 				}
 			}

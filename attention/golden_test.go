@@ -29,6 +29,9 @@ func dequantized(o attention.Operand) []float64 {
 		tensor.Dequantize(values, o.Codes)
 		return values
 	}
+	if o.Float32 != nil {
+		return widen(o.Float32)
+	}
 	values := make([]float64, len(o.BFloat16))
 	for i, x := range o.BFloat16 {
 		values[i] = float64(x.Float32())
@@ -60,6 +63,7 @@ func newExact(p *attention.Problem) *exact {
 					scores[j] += x
 					magnitude += math.Abs(x)
 				}
+				scores[j] = bounded(p, scores[j])
 				m = max(m, scores[j])
 				delta = max(delta, unit*(float64(s.Dim+8)*magnitude+4))
 			}
@@ -91,6 +95,14 @@ func newExact(p *attention.Problem) *exact {
 	return e
 }
 
+// bounded is a scaled score under the problem's cap.
+func bounded(p *attention.Problem, score float64) float64 {
+	if p.Cap == 0 {
+		return score
+	}
+	return float64(p.Cap) * math.Tanh(score/float64(p.Cap))
+}
+
 const unit = 0x1p-24
 
 // sums bounds the relative error of sums over keys, and of what is done to them.
@@ -106,6 +118,9 @@ func (e *exact) outBound(f attention.PFormat, splits int) func(i int) float64 {
 		attention.PE5M2: 0x1p-3}[f]
 	least := map[attention.PFormat]float64{attention.PBFloat16: 0x1p-134, attention.PE4M3: 0x1p-18,
 		attention.PE5M2: 0x1p-32}[f]
+	if f == attention.PBFloat16 && e.p.V.Float32 != nil {
+		relative = 0
+	}
 	return func(i int) float64 {
 		weights := math.Exp(4 * e.delta[i/e.p.Sizes().ValueDim])
 		return (weights*(1+relative)*(1+e.sums(splits))-1)*e.size[i] + least*e.small[i]*weights

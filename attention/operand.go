@@ -8,15 +8,16 @@ import (
 )
 
 // Operand is Q, K or V: a stack of matrices [heads, tokens, dim], either of codes with
-// scales or of bfloat16. The zero Operand is none.
+// scales or of values. The zero Operand is none.
 type Operand struct {
 	// Codes are FP8 or narrower, of shape [heads, tokens, dim]. Its grid of scales is that
 	// of the matrix of heads·tokens rows: blocks of tokens rows are one scale for each
 	// head, blocks of one row one for each token of each head.
 	Codes *tensor.Tensor
 
-	// BFloat16 are values, row-major, of the given shape, where Codes is nil.
+	// BFloat16 or Float32 are values, row-major, of the given shape, where Codes is nil.
 	BFloat16 []fp8.BFloat16
+	Float32  []float32
 	Shape    [3]int
 }
 
@@ -55,9 +56,11 @@ func (o Operand) checkValues(name string) error {
 		}
 		n *= extent
 	}
-	if n != len(o.BFloat16) {
-		return fmt.Errorf("%w: %s has %d values for shape %v",
-			ErrShape, name, len(o.BFloat16), o.Shape)
+	if o.BFloat16 != nil && o.Float32 != nil {
+		return fmt.Errorf("%w: %s has values of bfloat16 and of float32", ErrShape, name)
+	}
+	if have := len(o.BFloat16) + len(o.Float32); n != have {
+		return fmt.Errorf("%w: %s has %d values for shape %v", ErrShape, name, have, o.Shape)
 	}
 	return nil
 }

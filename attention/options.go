@@ -15,7 +15,8 @@ type Output interface {
 	float32 | fp8.BFloat16
 }
 
-// Options of [Forward]. The zero value keeps P in bfloat16 and uses all processors.
+// Options of [Forward]. The zero value keeps P in bfloat16, or float32 where V is, and uses all
+// processors.
 type Options struct {
 	P       PFormat // what softmax's numerators are rounded to before they multiply V
 	Splits  int     // parts that the keys are computed in and merged from; 0 is 1
@@ -32,7 +33,7 @@ type Options struct {
 type PFormat uint8
 
 const (
-	PBFloat16 PFormat = iota // offset 0
+	PBFloat16 PFormat = iota // offset 0; of values in float32 P is not rounded
 	PE4M3                    // offset 8
 	PE5M2                    // offset 15
 )

@@ -5,6 +5,7 @@ import (
 	"math/big"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -96,6 +97,9 @@ func newOrder(t *testing.T, p *attention.Problem, o attention.Options) *order {
 			for j := range keys {
 				r.scores[i*keys+j] = fusedSum(r.s.Dim,
 					func(d int) (x, y float32) { return q[i*r.s.Dim+d], k[j*r.s.Dim+d] }, nil)
+				if c := p.K.Codes; c != nil { // of one scale for a row
+					r.scores[i*keys+j] *= c.Scale(j, 0)
+				}
 			}
 		}
 	}
@@ -135,7 +139,7 @@ func elements(o attention.Operand) []float32 {
 	for _, x := range o.BFloat16 {
 		all = append(all, x.Float32())
 	}
-	return all
+	return append(all, o.Float32...)
 }
 
 // fusedSum is gemm's step 2 with fused multiply-adds; keep nil is all.
@@ -161,8 +165,10 @@ func fusedSum(n int, of func(i int) (x, y float32), keep func(i int) bool) float
 
 // fused is x·y+z, rounded once.
 func fused(x, y, z float32) float32 {
-	if v := float64(x)*float64(y) + float64(z); math.IsNaN(v) || math.IsInf(v, 0) || x*y == 0 ||
-		float64(x*y) == float64(x)*float64(y) {
+	if v := float64(x)*float64(y) + float64(z); math.IsNaN(v) || math.IsInf(v, 0) {
+		return float32(v) // x*y alone may be beyond float32
+	}
+	if x*y == 0 || float64(x*y) == float64(x)*float64(y) {
 		return x*y + z // not fused by the compiler where a product is exact
 	}
 	exact := new(big.Float).SetPrec(1000).Mul(big.NewFloat(float64(x)), big.NewFloat(float64(y)))
@@ -213,6 +219,9 @@ func (r *order) split(head, query, first, last int, sink bool) split {
 	m, l, o := negInf, float32(0), make([]float32, r.s.ValueDim)
 	offset, any := offsets[r.o.P], false
 	sl := float32(float64(r.p.SoftmaxScale()) * 1.4426950408889634)
+	if r.p.Cap != 0 {
+		sl = float32(float64(r.p.Cap) * 1.4426950408889634)
+	}
 	for t := first; t < last; t++ {
 		sees := func(j int) bool { return t*64+j >= lo && t*64+j < hi }
 		z, kept := map[int]float32{}, false
@@ -223,7 +232,12 @@ func (r *order) split(head, query, first, last int, sink bool) split {
 			}
 			kept = true
 			row := (head*r.s.Queries+query)*r.s.KVHeads + kv
-			z[j] = float32(sl * r.scores[row*r.tokens+t*64+j])
+			score := r.scores[row*r.tokens+t*64+j]
+			if r.p.Cap != 0 {
+				ratio := r.p.SoftmaxScale() / r.p.Cap
+				score = elementary.Tanh(float32(score * ratio))
+			}
+			z[j] = float32(sl * score)
 			m2 = max(m2, z[j])
 		}
 		if !kept {
@@ -258,7 +272,9 @@ func (r *order) split(head, query, first, last int, sink bool) split {
 				}
 				p[j] *= ratio
 			}
-			p[j] = cast(p[j], r.o.P)
+			if r.o.P != attention.PBFloat16 || r.p.V.Float32 == nil {
+				p[j] = cast(p[j], r.o.P)
+			}
 		}
 		for d := range o {
 			sum := fusedSum(64, func(j int) (x, y float32) {
@@ -354,6 +370,8 @@ type shape struct {
 	format  fp8.Format
 	outer   bool // K and V have an outer scale
 	bf16    bool
+	f32     string  // operands of float32, such as "QKV"
+	limit   float32 // cap
 	mask    attention.Mask
 	sinks   bool
 	valid   int // Keys
@@ -382,12 +400,24 @@ func (s shape) random(rnd *rand.Rand, heads, tokens, dim int, b tensor.Block) at
 	return attention.Operand{Codes: x}
 }
 
+// operand is random, or of float32s.
+func (s shape) operand(name string, rnd *rand.Rand, heads, tokens, dim int, b tensor.Block) attention.Operand {
+	if !strings.Contains(s.f32, name) {
+		return s.random(rnd, heads, tokens, dim, b)
+	}
+	o := attention.Operand{Shape: [3]int{heads, tokens, dim}, Float32: []float32{}}
+	for range heads * tokens * dim {
+		o.Float32 = append(o.Float32, float32(rnd.NormFloat64()))
+	}
+	return o
+}
+
 func (s shape) problem(seed uint64) *attention.Problem {
 	rnd := rand.New(rand.NewPCG(seed, 1))
-	p := &attention.Problem{Mask: s.mask, Keys: s.valid}
-	p.Q = s.random(rnd, s.heads, s.queries, s.dim, s.q)
-	p.K = s.random(rnd, s.kvHeads, s.keys, s.dim, s.k)
-	p.V = s.random(rnd, s.kvHeads, s.keys, s.valueDim, s.v)
+	p := &attention.Problem{Mask: s.mask, Keys: s.valid, Cap: s.limit}
+	p.Q = s.operand("Q", rnd, s.heads, s.queries, s.dim, s.q)
+	p.K = s.operand("K", rnd, s.kvHeads, s.keys, s.dim, s.k)
+	p.V = s.operand("V", rnd, s.kvHeads, s.keys, s.valueDim, s.v)
 	if s.outer {
 		for _, o := range []attention.Operand{p.K, p.V} {
 			o.Codes.Outer.Scales = []float32{float32(0.5 + rnd.Float64())}
@@ -444,6 +474,19 @@ var shapes = map[string]shape{
 		v: tensor.Block{Rows: 70}, mask: attention.Mask{Causal: true}},
 	"valid keys, blocks": {heads: 2, kvHeads: 1, queries: 3, keys: 150, dim: 32, valueDim: 33,
 		valid: 129, v: tensor.Block{Rows: 1, Cols: 16}},
+	"float32": {heads: 6, kvHeads: 2, queries: 5, keys: 140, dim: 40, valueDim: 24, f32: "QKV",
+		mask: attention.Mask{Causal: true, Window: &attention.Window{Left: 90, Right: 0}}, sinks: true},
+	"float32, cap":    {heads: 2, kvHeads: 2, queries: 9, keys: 70, dim: 33, valueDim: 17, f32: "QKV", limit: 2},
+	"float32 Q":       {heads: 4, kvHeads: 2, queries: 1, keys: 140, dim: 64, valueDim: 64, f32: "Q", k: tensor.Block{Rows: 1}},
+	"float32 Q, rows": {heads: 16, kvHeads: 2, queries: 3, keys: 140, dim: 64, valueDim: 64, f32: "Q"},
+	"float32 K":       {heads: 4, kvHeads: 2, queries: 5, keys: 140, dim: 40, valueDim: 24, f32: "K", bf16: true},
+	"float32 V":       {heads: 4, kvHeads: 2, queries: 5, keys: 140, dim: 40, valueDim: 24, f32: "V"},
+	"cap": {heads: 6, kvHeads: 2, queries: 5, keys: 140, dim: 40, valueDim: 24, limit: 1.5,
+		mask: attention.Mask{Causal: true, Window: &attention.Window{Left: 90, Right: 0}}, sinks: true},
+	"cap, one row": {heads: 2, kvHeads: 2, queries: 1, keys: 100, dim: 64, valueDim: 64, limit: 30,
+		k: tensor.Block{Rows: 1}, v: tensor.Block{Rows: 1}},
+	"cap, outer": {heads: 4, kvHeads: 2, queries: 5, keys: 150, dim: 64, valueDim: 48, format: fp8.E2M1, outer: true, limit: 2,
+		q: tensor.Block{Rows: 1, Cols: 16}, k: tensor.Block{Rows: 1, Cols: 16}, v: tensor.Block{Rows: 1, Cols: 16}},
 	"no keys":    {heads: 2, kvHeads: 1, queries: 3, keys: 0, dim: 8, valueDim: 4},
 	"no queries": {heads: 2, kvHeads: 1, queries: 0, keys: 3, dim: 8, valueDim: 4},
 	"no values":  {heads: 2, kvHeads: 1, queries: 2, keys: 3, dim: 8, valueDim: 0},

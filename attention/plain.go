@@ -14,7 +14,7 @@ func (s *scratch) scores(a *computation, kvHead, i, k0 int) {
 		c := float32(0)
 		for lo := 0; lo < dim; lo += a.block {
 			hi := min(lo+a.block, dim)
-			c = canonical.FMA(dot(q[lo:hi], k[lo:hi], a.exactQK)*scalesQ[lo/blockQ],
+			c = canonical.FMA(dot(q[lo:hi], k[lo:hi], &a.products)*scalesQ[lo/blockQ],
 				scalesK[lo/blockK], c)
 		}
 		to[j] = a.alpha(c, kvHead, s.firstRow+i, k0+j)
@@ -22,16 +22,20 @@ func (s *scratch) scores(a *computation, kvHead, i, k0 int) {
 }
 
 // dot returns the sum of products in the order of gemm's step 2. Products that are not
-// float32s are not rounded: they are exact in float64, and what is rounded there of a sum
-// with a float32 is never near the middle of two float32s.
-func dot(a, b []float32, exact bool) (p float32) {
-	if exact {
+// float32s are not rounded. Those of bfloat16s are exact in float64, and what is rounded there
+// of a sum with a float32 is never near the middle of two float32s.
+func dot(a, b []float32, of *products) (p float32) {
+	if of.exactQK {
 		return canonical.Dot(a, b)
 	}
 	for lo := 0; lo < len(a); lo += canonical.Chunk {
 		var sums [2]float32
 		for i := lo; i < min(lo+canonical.Chunk, len(a)); i++ {
-			sums[i%2] = fma(a[i], b[i], sums[i%2])
+			if of.wideQK {
+				sums[i%2] = canonical.FMA(a[i], b[i], sums[i%2])
+			} else {
+				sums[i%2] = fma(a[i], b[i], sums[i%2])
+			}
 		}
 		p += sums[0] + sums[1]
 	}

@@ -22,6 +22,10 @@ type Problem struct {
 	// Scale multiplies scores before the softmax; 0 is 1/sqrt(D).
 	Scale float32
 
+	// Cap, unless 0, bounds scaled scores x of keys, before the mask: they become
+	// Cap·tanh(x/Cap), as in Gemma 2.
+	Cap float32
+
 	Mask Mask
 
 	// Sinks has a score, in natural units and not scaled, for each query head, that takes
@@ -102,6 +106,9 @@ func (p *Problem) checkNumbers() error {
 	heads, _, _ := p.Q.Dims()
 	if s := float64(p.Scale); !(s >= 0) || math.IsInf(s, 0) {
 		return fmt.Errorf("%w: Scale is %v: it must be positive and finite", ErrScales, p.Scale)
+	}
+	if c := float64(p.Cap); !(c >= 0) || math.IsInf(c, 0) {
+		return fmt.Errorf("%w: Cap is %v: it must be positive and finite, or 0", ErrScales, p.Cap)
 	}
 	if p.Sinks != nil && len(p.Sinks) != heads {
 		return fmt.Errorf("%w: %d sinks for %d query heads", ErrMask, len(p.Sinks), heads)

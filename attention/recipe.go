@@ -45,7 +45,7 @@ type Recipe struct {
 	// SmoothK takes its mean over tokens from each column of each head of K, as SageAttention
 	// does (Zhang et al., arXiv 2410.02367). The softmax stays what it is, as every score of a
 	// query changes by the same. The log-sum-exp becomes less by scale·q·mean, see [KeyMeans].
-	// A sink has no part in that, so that the two do not go together.
+	// A sink has no part in that, and a cap bends it, so that neither goes together with it.
 	SmoothK bool
 
 	// Hadamard rotates rows of Q and K by the same random signs, which follow from Seed, and
@@ -81,14 +81,14 @@ func (r Recipe) Check() error {
 }
 
 // Quantize sets p's Q, K and V to codes of q, [Heads, Queries, Dim], k, [KVHeads, Keys, Dim],
-// and v, [KVHeads, Keys, ValueDim], and sets Keys to all. Mask, Scale and Sinks stay as they
+// and v, [KVHeads, Keys, ValueDim], and sets Keys to all. Mask, Scale, Cap and Sinks stay as they
 // are. Tensors that p has, which must not be one and the same, are reused with their memory.
 // q, k and v are only read.
 //
 // It returns an error, and changes nothing, if the recipe is none, if its blocks do not divide
-// a head's tokens or q, k or v is not of the right length ([ErrShape]), or if p has sinks and
-// K is to be smoothed ([ErrMask]). Other errors are those of [scaling.Quantize], after which
-// p's operands are unspecified.
+// a head's tokens or q, k or v is not of the right length ([ErrShape]), or if K is to be smoothed
+// and p has sinks ([ErrMask]) or a cap ([ErrScales]). Other errors are those of
+// [scaling.Quantize], after which p's operands are unspecified.
 func (r Recipe) Quantize(
 	ctx context.Context, p *Problem, q, k, v []float32, s Sizes, o tensor.Options,
 ) error {
@@ -147,6 +147,10 @@ func (r Recipe) check(p *Problem, s Sizes) error {
 	if r.SmoothK && p.Sinks != nil {
 		return fmt.Errorf("%w: smoothing K moves scores, and sinks would stay where they are: "+
 			"leave out one of the two", ErrMask)
+	}
+	if r.SmoothK && p.Cap != 0 {
+		return fmt.Errorf("%w: smoothing K moves scores, and a cap bends them by where they are: "+
+			"leave out one of the two", ErrScales)
 	}
 	for _, x := range []struct {
 		name          string

@@ -214,6 +214,9 @@ func TestRecipeMisuse(t *testing.T) {
 		}
 		require.Equal(t, &attention.Problem{Sinks: c.sinks}, p)
 	}
+	err := attention.Recipe{SmoothK: true}.Quantize(t.Context(), &attention.Problem{Cap: 50}, q, k, v, s, tensor.Options{})
+	require.ErrorIs(t, err, attention.ErrScales)
+	require.ErrorContains(t, err, "a cap bends them")
 	for _, f := range []func() error{
 		func() error {
 			return attention.Recipe{}.Quantize(t.Context(), &attention.Problem{}, q[1:], k, v, s,

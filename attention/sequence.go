@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"sync"
 
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/internal/guard"
+	"github.com/octavo-fp8/octavo/internal/halves"
 	"github.com/octavo-fp8/octavo/internal/microkernel"
 	"github.com/octavo-fp8/octavo/internal/sentinel"
 	"github.com/octavo-fp8/octavo/tensor"
@@ -55,6 +57,34 @@ func (s *Sequence) Truncate(n int) {
 	s.pages, s.n = s.pages[:pages], n
 }
 
+// Share returns a sequence with the first n tokens of s, in the same pages, which are free again
+// when all that have them have dropped them. It panics unless n is a multiple of the cache's
+// PageTokens and at most Len, so that what is appended to either is not in a page of both; for the
+// same reason neither may be truncated within a page that they share and then be appended to:
+// that is [ErrShared].
+func (s *Sequence) Share(name string, n int) *Sequence {
+	tokens := s.cache.config.PageTokens
+	if n < 0 || n > s.n || n%tokens != 0 {
+		panic(badLength)
+	}
+	pages := slices.Clone(s.pages[:n/tokens])
+	s.cache.share(pages)
+	return &Sequence{Name: name, cache: s.cache, pages: pages, n: n}
+}
+
+// ErrShared: what is to be appended would change a page that another sequence has, too.
+var ErrShared = errors.New("attention: the page is another sequence's, too")
+
+// shared reports whether the page that the next token comes into is another sequence's, too.
+func (s *Sequence) shared() bool {
+	if s.n%s.cache.config.PageTokens == 0 {
+		return false
+	}
+	s.cache.mu.Lock()
+	defer s.cache.mu.Unlock()
+	return s.cache.sharers[s.pages[len(s.pages)-1]] > 0
+}
+
 // Free drops all tokens.
 func (s *Sequence) Free() { s.Truncate(0) }
 
@@ -83,7 +113,8 @@ func (s *Sequence) Evict(first, last int) int {
 }
 
 // Append encodes keys and values, [tokens, KVHeads, Dim] and [tokens, KVHeads, ValueDim],
-// as the next tokens. Of a cache of records, v must be nil.
+// as the next tokens, or keeps them where the cache has values. Of a cache of records, v must be
+// nil.
 //
 // It returns an error, and appends nothing, if there are too few pages, [ErrFull], a scale
 // that is to be computed is not finite, [ErrScales], or the lengths are not those of whole
@@ -104,6 +135,12 @@ func Append[T float32 | fp8.BFloat16](s *Sequence, k, v []T) error {
 	if err != nil {
 		return err
 	}
+	if c.Elements != CacheCodes {
+		return s.extend(tokens, func(at, n, done int) {
+			putValues(s, 0, c.Dim, at, n, k[done*c.KVHeads*c.Dim:])
+			putValues(s, s.cache.kSize, c.ValueDim, at, n, v[done*c.KVHeads*c.ValueDim:])
+		})
+	}
 	to := appended.Get().(*appending)
 	defer appended.Put(to)
 	if err := computeScales(&to.k, s, "K", c.K, k, tokens); err != nil {
@@ -115,6 +152,41 @@ func Append[T float32 | fp8.BFloat16](s *Sequence, k, v []T) error {
 	encodeRows(&to.k, k, c.K, c.Format, tokens, c.KVHeads)
 	encodeRows(&to.v, v, c.V, c.Format, tokens, c.KVHeads)
 	return s.AppendCodes(to.k, to.v)
+}
+
+// putValues keeps what n tokens, all of one page, have of keys or of values, which begin at first in
+// a head of a page.
+func putValues[T float32 | fp8.BFloat16](s *Sequence, first, dim, at, n int, x []T) {
+	c, size := s.cache, s.cache.config.PageTokens
+	page, slot, heads := s.pages[at/size], at%size, s.cache.config.KVHeads
+	for row := range n * heads {
+		to := c.wideHead(page, row%heads) + first + (slot+row/heads)*dim
+		if x := x[row*dim : (row+1)*dim]; c.floats != nil {
+			toFloats(c.floats[to:], x)
+		} else {
+			toHalves(c.halves[to:], x)
+		}
+	}
+}
+
+func toFloats[T float32 | fp8.BFloat16](dst []float32, x []T) {
+	switch x := any(x).(type) {
+	case []float32:
+		copy(dst, x)
+	case []fp8.BFloat16:
+		halves.Widen(dst, x)
+	}
+}
+
+func toHalves[T float32 | fp8.BFloat16](dst []fp8.BFloat16, x []T) {
+	switch x := any(x).(type) {
+	case []float32:
+		for i, v := range x {
+			dst[i] = fp8.BFloat16FromFloat32(v)
+		}
+	case []fp8.BFloat16:
+		copy(dst, x)
+	}
 }
 
 // appending is the codes of what is appended, reused.
@@ -199,10 +271,10 @@ type TokenCodes struct {
 // AppendCodes is [Append] of keys and values that are encoded already.
 //
 // It returns an error, and appends nothing, as Append does, or if a scale is not one,
-// [ErrScales], or the cache is one of records, [ErrShape].
+// [ErrScales], or the cache is one of values or records, [ErrShape].
 func (s *Sequence) AppendCodes(k, v TokenCodes) error {
 	c := &s.cache.config
-	if c.Record != nil {
+	if c.wide() {
 		return sentinel.Errorf(ErrShape, noCodes)
 	}
 	tokens, err := s.wholeTokens(len(k.Codes), c.KVHeads*c.Dim, len(v.Codes), c.KVHeads*c.ValueDim)
@@ -222,7 +294,7 @@ func (s *Sequence) AppendCodes(k, v TokenCodes) error {
 	return s.extend(tokens, func(at, n, done int) { s.putCodes(at, n, done, k, v) })
 }
 
-const noCodes = "attention: a cache of records has no codes of keys and values"
+const noCodes = "attention: a cache of values or records has no codes of keys and values"
 
 func (s *Sequence) checkScales(name string, scales []float32, of CacheScale) error {
 	for i, x := range scales {
@@ -242,6 +314,9 @@ func (s *Sequence) extend(tokens int, put func(at, n, done int)) error {
 		return err
 	}
 	defer s.guard.Leave()
+	if s.shared() {
+		return fmt.Errorf("%w: %stoken %d", ErrShared, s.prefix(), s.n)
+	}
 	size := s.cache.config.PageTokens
 	pages, err := s.cache.take(s.pages, (s.n+tokens+size-1)/size-len(s.pages), s.n+tokens)
 	if err != nil {
@@ -355,13 +430,13 @@ func (s *Sequence) AppendRecords(r *Records, from, n int) error {
 
 // Codes returns the codes and scales of tokens [lo, hi) as [Sequence.AppendCodes] takes
 // them; of those that were evicted, zeros and scales of 1. It panics unless there are such
-// tokens, or if the cache is one of records.
+// tokens, or if the cache is one of values or records.
 func (s *Sequence) Codes(lo, hi int) (k, v TokenCodes) {
 	c := &s.cache.config
 	if lo < 0 || hi < lo || hi > s.n {
 		panic(badLength)
 	}
-	if c.Record != nil {
+	if c.wide() {
 		panic(noCodes)
 	}
 	n := hi - lo
@@ -412,12 +487,14 @@ func scaleOf(s CacheScale, computed []float32, head, slot int) float32 {
 }
 
 // Operands returns the keys and the values of all tokens as a [Problem] takes them, in
-// memory of their own: codes and scales, or a record's values. Tokens that were evicted
-// are zeros.
+// memory of their own: codes and scales, or values, those of records too. Tokens that were
+// evicted are zeros.
 func (s *Sequence) Operands() (k, v Operand) {
 	c := &s.cache.config
-	if c.Record != nil {
-		return s.recordOperands()
+	if c.wide() {
+		var own [2]cachedWide
+		s.sources(&own)
+		return own[0].operand(), own[1].operand()
 	}
 	kt := &tensor.Tensor{Name: "K", Format: c.Format, Shape: []int{c.KVHeads, s.n, c.Dim}}
 	vt := &tensor.Tensor{Name: "V", Format: c.Format, Shape: []int{c.KVHeads, s.n, c.ValueDim}}
@@ -454,19 +531,19 @@ func (s CacheScale) grid(heads, tokens int) (tensor.Block, []float32) {
 	}
 }
 
-func (s *Sequence) recordOperands() (k, v Operand) {
-	c := &s.cache.config
-	k = Operand{BFloat16: make([]fp8.BFloat16, s.n*c.Dim), Shape: [3]int{1, s.n, c.Dim}}
-	v = Operand{BFloat16: make([]fp8.BFloat16, s.n*c.ValueDim), Shape: [3]int{1, s.n, c.ValueDim}}
-	for i := range s.n {
-		row := k.BFloat16[i*c.Dim : (i+1)*c.Dim]
-		if page := s.pages[i/c.PageTokens]; page != evicted {
-			r := s.cache.records(page)
-			r.Values(row, i%c.PageTokens)
-		}
-		copy(v.BFloat16[i*c.ValueDim:(i+1)*c.ValueDim], row)
+// operand returns what all tokens have.
+func (c *cachedWide) operand() Operand {
+	heads, n := c.heads(), c.n
+	o := Operand{Float32: make([]float32, heads*n*c.dim), Shape: [3]int{heads, n, c.dim}}
+	for h := range heads {
+		c.decode(o.Float32[h*n*c.dim:], c.dim, h, 0, n)
 	}
-	return k, v
+	if !c.wide() { // all are values of bfloat16
+		o.BFloat16 = make([]fp8.BFloat16, len(o.Float32))
+		toHalves(o.BFloat16, o.Float32)
+		o.Float32 = nil
+	}
+	return o
 }
 
 // Check returns an error, [ErrValue], that names the first token and head whose keys or
@@ -475,8 +552,11 @@ func (s *Sequence) recordOperands() (k, v Operand) {
 func (s *Sequence) Check() error {
 	c := &s.cache.config
 	check := s.checkToken
-	if c.Record != nil {
+	switch {
+	case c.Record != nil:
 		check = s.checkRecord
+	case c.wide():
+		check = s.checkWide
 	}
 	for i := range s.n {
 		if page := s.pages[i/c.PageTokens]; page != evicted {
@@ -495,6 +575,28 @@ func (s *Sequence) checkRecord(page int32, i int) error {
 			ErrValue, s.prefix(), i, d, x)
 	}
 	return nil
+}
+
+func (s *Sequence) checkWide(page int32, i int) error {
+	c := s.cache
+	slot := i % c.config.PageTokens
+	for h := range s.heads() {
+		for j := range c.config.Dim + c.config.ValueDim {
+			name, first, dim, d := "K", 0, c.config.Dim, j
+			if j >= dim {
+				name, first, dim, d = "V", c.kSize, c.config.ValueDim, j-dim
+			}
+			if x := c.element(page, h, first+slot*dim+d); x-x != 0 {
+				return s.notFinite(name, i, h, d, x)
+			}
+		}
+	}
+	return nil
+}
+
+func (s *Sequence) notFinite(name string, token, head, d int, x float32) error {
+	return fmt.Errorf("%w: %s%s of token %d, head %d, element %d is %v",
+		ErrValue, s.prefix(), name, token, head, d, x)
 }
 
 func (s *Sequence) checkToken(page int32, i int) error {
@@ -524,8 +626,7 @@ func (s *Sequence) checkToken(page int32, i int) error {
 
 func (s *Sequence) checkCode(name string, token, head, d int, code byte) error {
 	if f := s.cache.config.Format; code&0x7F >= leastSpecial(f) {
-		return fmt.Errorf("%w: %s%s of token %d, head %d, element %d is %v",
-			ErrValue, s.prefix(), name, token, head, d, f.Float32(code))
+		return s.notFinite(name, token, head, d, f.Float32(code))
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package attention
 
 import (
 	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/internal/halves"
 	"github.com/octavo-fp8/octavo/tensor"
 )
 
@@ -29,8 +30,11 @@ type source interface {
 	// outer has the scales above those, of rows head·tokens+token.
 	outer() tensor.Outer
 
-	// format is that of the elements, or false where they are bfloat16s.
+	// format is that of the elements, or false where they are none of 8 bits.
 	format() (fp8.Format, bool)
+
+	// wide reports whether elements have more than 8 bits of precision.
+	wide() bool
 }
 
 // operandSource is an Operand that has passed its check.
@@ -62,9 +66,11 @@ func (s *operandSource) decode(dst []float32, stride, head, lo, hi int) {
 			fp8.Decode(row, s.Codes.Codes[at:at+s.dim], s.Codes.Format)
 			continue
 		}
-		for j, x := range s.BFloat16[at : at+s.dim] {
-			row[j] = x.Float32()
+		if s.Float32 != nil {
+			copy(row, s.Float32[at:])
+			continue
 		}
+		halves.Widen(row, s.BFloat16[at:at+s.dim])
 	}
 }
 
@@ -108,6 +114,8 @@ func (s *operandSource) format() (fp8.Format, bool) {
 	return s.Codes.Format, true
 }
 
+func (s *operandSource) wide() bool { return s.Float32 != nil }
+
 // scattered reports whether scales of V can be taken neither to P nor to the output: they vary
 // from token to token and along a token's elements, or there are scales above them.
 func (s *operandSource) scattered() bool {
@@ -127,6 +135,7 @@ func (s *scaledSource) block() int                 { return max(s.dim, 1) }
 func (s *scaledSource) byToken() bool              { return false }
 func (s *scaledSource) outer() tensor.Outer        { return tensor.Outer{} }
 func (s *scaledSource) format() (fp8.Format, bool) { return 0, false }
+func (s *scaledSource) wide() bool                 { return true }
 
 func (s *scaledSource) scales(dst []float32, _, lo, hi int) {
 	for i := range hi - lo {

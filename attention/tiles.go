@@ -69,7 +69,8 @@ func (s *scratch) begin(a *computation, f PFormat, kvHead, r0, r1 int) {
 	clear(s.o)
 	s.p = grow(s.p, (n+mostRegisterRows)*tile)
 	s.row, s.state = grow(s.row, n), grow(s.state, n)
-	s.softmax = softmax.Tile{Scale: a.scale, Offset: f.Offset(), Lattice: pNumbers[f].lattice, Unit: 1}
+	s.softmax = softmax.Tile{Scale: a.scale, Offset: f.Offset(), Lattice: pNumbers[f].lattice, Unit: 1,
+		Whole: a.wholeP && f == PBFloat16}
 	if a.tokenScales {
 		s.softmax.Shares = &s.shares
 	}
@@ -115,10 +116,21 @@ func (s *scratch) tile(a *computation, kvHead, k0, k1 int) {
 	for i := first; i < last; i++ {
 		s.scores(a, kvHead, i, k0)
 	}
+	s.capScores(a, first, last)
 	s.softmax.Update(s.p[first*tile:], s.state[first:last])
 	for i := first; i < last; i++ {
 		if s.state[i].Kept != 0 {
 			s.weigh(a, i)
+		}
+	}
+}
+
+// capScores bounds the scores of rows [first, last), where they are to be.
+func (s *scratch) capScores(a *computation, first, last int) {
+	for i := first; i < last && a.capped != 0; i++ {
+		r := &s.row[i]
+		for j := r.from; j < r.to; j++ {
+			s.p[i*tile+j] = elementary.Tanh(s.p[i*tile+j] * a.capped)
 		}
 	}
 }

@@ -170,6 +170,7 @@ func (x *vectors) tile(s *scratch, a *computation, kvHead, k0, n, first, last in
 	if a.outer {
 		x.multiplyOuter(s, a, kvHead, k0)
 	}
+	s.capScores(a, first, last)
 	s.softmax.Unit = x.unitV()
 	s.softmax.Update(s.p[first*tile:], s.state[first:last])
 	for i := first; i < last; i++ {

@@ -355,6 +355,9 @@ func (p *Plan) addKV(o PlanOptions, shards map[string]*Shard) error {
 		module := name[:strings.LastIndexByte(name, '.')]
 		beside := p.source.Weight(module + ".k_proj.weight")
 		if beside == nil {
+			beside = p.source.Weight(module + ".qkv_proj.weight")
+		}
+		if beside == nil {
 			return sentinel.Errorf(ErrLayout, "%q: there is no module %q of whose keys this could be the scale",
 				name, module+".k_proj")
 		}

@@ -7,7 +7,6 @@ require (
 	github.com/octavo-fp8/octavo v0.1.0
 	github.com/octavo-fp8/octavo/bench v0.1.0
 	github.com/octavo-fp8/octavo/lab v0.1.0
-	github.com/octavo-fp8/octavo/nn/tokenizer v0.1.0
 	github.com/pelletier/go-toml/v2 v2.4.3
 	github.com/prometheus/client_model v0.6.2
 	github.com/prometheus/common v0.67.5
@@ -25,7 +24,6 @@ require (
 	github.com/chewxy/math32 v1.11.1 // indirect
 	github.com/chromedp/cdproto v0.159.0 // indirect
 	github.com/chromedp/chromedp v0.23.0 // indirect
-	github.com/dlclark/regexp2/v2 v2.12.0 // indirect
 	github.com/go-json-experiment/json v0.0.0-20260213210345-44df1a37e875 // indirect
 	github.com/golang/freetype v0.0.0-20170609003504-e2365dfdc4a0 // indirect
 	github.com/inconshreveable/mousetrap v1.1.0 // indirect

@@ -68,10 +68,13 @@ func newPlanner(c Config, batch, seq int) (*planner, error) {
 			"a sequence at most Config.Context = %d, and not too many", batch, seq, c.Context)
 	}
 	p := &planner{c: c, batch: batch, seq: seq, rows: int64(batch) * int64(seq)}
-	type kind struct{ fp8, experts bool }
+	type kind struct {
+		fp8, experts bool
+		window       int
+	}
 	seen := map[kind]*blockPlan{}
 	for layer := range c.Layers {
-		k := kind{c.layerOptions(layer, nil).FP8 != nil, c.isMixture(layer)}
+		k := kind{c.layerOptions(layer, nil).FP8 != nil, c.isMixture(layer), c.window(layer)}
 		if seen[k] == nil {
 			seen[k] = p.block(layer)
 			p.kinds = append(p.kinds, seen[k])
@@ -155,10 +158,14 @@ func (p *planner) block(layer int) *blockPlan {
 	m.values(recompute.Norms, "mlpNormed", dim)
 	m.values(recompute.Middle, "middle", dim)
 	m.work.Norm = recompute.NormOps * p.rows * dim
+	if o.Norms.After {
+		b.always += 4 * p.rows * (2 + dim)
+		m.values(recompute.Middle, "attended", dim)
+	}
 	if c.MLA != nil {
-		m.mla(c.mla(nil))
+		m.mla(c.mla(layer, nil))
 	} else {
-		m.attention(dim, int64(c.Heads), int64(c.KVHeads), int64(c.headDim()))
+		m.attention(c.attention(layer, nil))
 	}
 	if c.isMixture(layer) {
 		m.experts(c.experts())
@@ -166,6 +173,10 @@ func (p *planner) block(layer int) *blockPlan {
 		m.mlp(p.rows, dim, int64(c.Hidden))
 	}
 	b.work = m.work.Work
+	if o.Norms.After { // what makes the results of attention, and of the MLP
+		b.work.Output += recompute.NormOps * p.rows * dim
+		b.work.Down += recompute.NormOps * p.rows * dim
+	}
 	return b
 }
 
@@ -244,13 +255,23 @@ func tensorBytes(rows, cols int64, block tensor.Block) keptBytes {
 	return keptBytes{0, rows * cols, 4 * int64(gridRows) * int64(gridCols)}
 }
 
-func (m *blockMeter) attention(dim, heads, kvHeads, headDim int64) {
-	m.normOperand(m.rows, dim, 3)
+func (m *blockMeter) attention(c AttentionConfig) {
+	heads, kvHeads, headDim := int64(c.Heads), int64(c.KVHeads), int64(c.HeadDim)
+	m.normOperand(m.rows, int64(c.Dim), 3)
 	m.work.AddProjections(heads*headDim, kvHeads*headDim)
-	m.mixing(heads, kvHeads, headDim, headDim)
+	if m.o.Norms.QueryKey {
+		m.always += 4 * m.rows * (heads + kvHeads)
+		m.values(recompute.Projections, "rawQ", heads*headDim)
+		m.values(recompute.Projections, "rawK", kvHeads*headDim)
+		m.work.Project += recompute.NormOps * m.rows * (heads + kvHeads) * headDim
+	}
+	m.mixing(heads, kvHeads, headDim, headDim, c.Scores)
 }
 
-func (m *blockMeter) mixing(heads, kvHeads, keyDim, valueDim int64) {
+func (m *blockMeter) mixing(heads, kvHeads, keyDim, valueDim int64, s Scores) {
+	if s.Sinks {
+		m.always += 4 * m.rows * heads
+	}
 	m.values(recompute.Projections, "q", heads*keyDim)
 	m.values(recompute.Projections, "k", kvHeads*keyDim)
 	m.values(recompute.Projections, "v", kvHeads*valueDim)
@@ -258,6 +279,9 @@ func (m *blockMeter) mixing(heads, kvHeads, keyDim, valueDim int64) {
 	m.values(recompute.Mixed, "mixed", heads*valueDim)
 	m.mixedOperand(heads * valueDim)
 	scores := m.rows * heads * (m.seq + 1) / 2 // up to the diagonal
+	if out := m.seq - int64(s.Window); s.Window > 0 && out > 0 {
+		scores -= m.rows / m.seq * heads * out * (out + 1) / 2
+	}
 	m.work.AddMixing(scores, heads, keyDim, valueDim)
 }
 
@@ -277,7 +301,7 @@ func (m *blockMeter) mla(c MLAConfig) {
 		m.normOperand(m.rows, q, 1)
 	}
 	m.work.AddLatents(recompute.MLA{Heads: heads, QRank: q, KVRank: kv, NoPE: int64(c.NoPE), RoPE: rope, Value: value})
-	m.mixing(heads, heads, int64(c.NoPE)+rope, value)
+	m.mixing(heads, heads, int64(c.NoPE)+rope, value, c.Scores)
 }
 
 // mlp adds an MLP.

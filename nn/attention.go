@@ -1,6 +1,9 @@
 package nn
 
-import "context"
+import (
+	"context"
+	"slices"
+)
 
 // AttentionConfig is the shape of an [Attention].
 type AttentionConfig struct {
@@ -9,6 +12,35 @@ type AttentionConfig struct {
 	KVHeads int     // key and value heads, a divisor of Heads; 0: Heads
 	HeadDim int     // of a head; 0: Dim/Heads, where Dim must be a multiple of Heads
 	Rotary  *Rotary // positions, of heads of HeadDim; nil: none
+	Scores
+}
+
+// shapes are those of the parameters, in their order, but for biases by the layers' names.
+func (c AttentionConfig) shapes(n Norms, b Biases) (all []Shape) {
+	all = slices.Concat(
+		linearShapes("q_proj", c.queryDim(), c.Dim, b.QueryKeyValue), linearShapes("k_proj", c.kvDim(), c.Dim, b.QueryKeyValue),
+		linearShapes("v_proj", c.kvDim(), c.Dim, b.QueryKeyValue), linearShapes("o_proj", c.Dim, c.queryDim(), b.Output),
+	)
+	if n.QueryKey {
+		all = append(all, Shape{"q_norm.weight", 1, c.HeadDim}, Shape{"k_norm.weight", 1, c.HeadDim})
+	}
+	return append(all, c.sinks(c.Heads)...)
+}
+
+// linearShapes are those of a linear layer.
+func linearShapes(name string, out, in int, bias bool) []Shape {
+	if bias {
+		return []Shape{{name + ".weight", out, in}, {name + ".bias", 1, out}}
+	}
+	return []Shape{{name + ".weight", out, in}}
+}
+
+// sinks is the shape of the sinks of so many heads, if there are any.
+func (s Scores) sinks(heads int) []Shape {
+	if !s.Sinks {
+		return nil
+	}
+	return []Shape{{"sinks", 1, heads}}
 }
 
 // queryDim is the width of all queries of one position.
@@ -40,6 +72,9 @@ func (c AttentionConfig) check() error {
 		return configError("AttentionConfig.Rotary is for heads of %d elements: those of the attention have %d",
 			c.Rotary.headDim, c.HeadDim)
 	}
+	if err := c.Scores.check("AttentionConfig"); err != nil {
+		return err
+	}
 	width, ok := product(c.Heads, c.HeadDim)
 	if !ok {
 		return configError("AttentionConfig.Heads is %d and HeadDim %d: that is too large", c.Heads, c.HeadDim)
@@ -51,20 +86,28 @@ func (c AttentionConfig) check() error {
 // positions and grouped queries (Ainslie et al., arXiv 2305.13245): Heads query heads
 // share KVHeads heads of keys and values, in consecutive groups. Its four projections
 // are linear layers with the options given; scores, softmax and their products are
-// FP32.
+// FP32. With Norms.QueryKey each head's query and key are normalized before they are rotated.
 type Attention struct {
 	Query, Key, Value, Output *Linear
+	QueryNorm, KeyNorm        *RMSNorm // of heads; nil without Norms.QueryKey
 
 	config AttentionConfig
 	input  *commonInput // of query, key and value
 	x      []float32    // what Forward was given
 	ready  bool
 	mixing
+
+	raw    *rawHeads // queries and keys before their norms
+	ownRaw rawHeads
 }
 
+// rawHeads are queries and keys before they are normalized.
+type rawHeads struct{ q, k []float32 }
+
 // NewAttention returns an attention whose weights are zero, to be filled in. They are
-// named prefix+"q_proj.weight", "k_proj.weight", "v_proj.weight" and "o_proj.weight".
-// The error is [ErrConfig].
+// named prefix+"q_proj.weight", "k_proj.weight", "v_proj.weight" and "o_proj.weight", biases
+// "q_proj.bias" and so on, and there are "q_norm.weight", "k_norm.weight" and "sinks" where
+// options and scores say so. Norms have an eps of 1e-5 here. The error is [ErrConfig].
 func NewAttention(prefix string, c AttentionConfig, o Options) (*Attention, error) {
 	if err := c.check(); err != nil {
 		return nil, err
@@ -73,32 +116,44 @@ func NewAttention(prefix string, c AttentionConfig, o Options) (*Attention, erro
 	if err != nil {
 		return nil, err
 	}
-	return newAttention(prefix, c.withDefaults(), o)
+	return newAttention(prefix, c.withDefaults(), defaultNormEps, o)
 }
 
-func newAttention(prefix string, c AttentionConfig, o Options) (*Attention, error) {
+func newAttention(prefix string, c AttentionConfig, eps float64, o Options) (*Attention, error) {
 	a := &Attention{
 		config: c,
 		input:  newCommonInput(o),
-		mixing: newMixing(prefix, c.Dim, c.Rotary, c.Heads, c.KVHeads, c.HeadDim, c.HeadDim, o),
+		mixing: newMixing(prefix, c.Dim, c.Rotary, c.Heads, c.KVHeads, c.HeadDim, c.HeadDim, c.Scores, o),
 	}
 	err := newLinears(prefix,
-		linearSpec{&a.Query, "q_proj.weight", c.queryDim(), c.Dim, o},
-		linearSpec{&a.Key, "k_proj.weight", c.kvDim(), c.Dim, o},
-		linearSpec{&a.Value, "v_proj.weight", c.kvDim(), c.Dim, o},
-		linearSpec{&a.Output, "o_proj.weight", c.Dim, c.queryDim(), o.roundInput()},
+		linearSpec{&a.Query, "q_proj.weight", c.queryDim(), c.Dim, o, o.Biases.QueryKeyValue},
+		linearSpec{&a.Key, "k_proj.weight", c.kvDim(), c.Dim, o, o.Biases.QueryKeyValue},
+		linearSpec{&a.Value, "v_proj.weight", c.kvDim(), c.Dim, o, o.Biases.QueryKeyValue},
+		linearSpec{&a.Output, "o_proj.weight", c.Dim, c.queryDim(), o.roundInput(), o.Biases.Output},
 	)
 	if err != nil {
 		return nil, err
 	}
 	o.keepNorm(a.policy, a.Query, a.Key, a.Value)
 	o.keepInput(a.Output, a.policy.Mixed)
+	if o.Norms.QueryKey {
+		a.QueryNorm = newRMSNorm(prefix+"q_norm.weight", c.HeadDim, eps, o)
+		a.KeyNorm = newRMSNorm(prefix+"k_norm.weight", c.HeadDim, eps, o)
+	}
 	return a, nil
 }
 
-// Params returns the weights of the projections: query, key, value, output.
+// Params returns the weights of the projections, each before its bias: query, key, value, output;
+// then the gains of the norms of query and key, and the sinks.
 func (a *Attention) Params() []*Param {
-	return []*Param{a.Query.Weight, a.Key.Weight, a.Value.Weight, a.Output.Weight}
+	params := paramsOf(a.linears()...)
+	if a.QueryNorm != nil {
+		params = append(params, a.QueryNorm.Gain, a.KeyNorm.Gain)
+	}
+	if a.Sinks != nil {
+		params = append(params, a.Sinks)
+	}
+	return params
 }
 
 // linears returns the linear layers in the order of the forward pass.
@@ -128,20 +183,32 @@ func (a *Attention) Forward(ctx context.Context, y, x []float32, batch, seq int)
 
 // project writes queries, keys and values of what Forward was given.
 func (a *Attention) project(ctx context.Context, q, k, v []float32) error {
-	rows, x := a.batch*a.seq, a.x
+	rows, x, rawQ, rawK := a.batch*a.seq, a.x, q, k
+	if a.QueryNorm != nil {
+		a.raw = choose(a.shared.training() && a.policy.Projections == Keep, &a.ownRaw, &a.scratch.rawHeads)
+		rawQ, rawK = sized(&a.raw.q, len(q)), sized(&a.raw.k, len(k))
+	}
 	a.input.begin()
-	if err := a.Query.forward(ctx, q, x, rows, a.input); err != nil {
+	if err := a.Query.forward(ctx, rawQ, x, rows, a.input); err != nil {
 		return err
 	}
-	if err := a.Key.forward(ctx, k, x, rows, a.input); err != nil {
+	if err := a.Key.forward(ctx, rawK, x, rows, a.input); err != nil {
 		return err
+	}
+	if a.QueryNorm != nil {
+		if err := a.QueryNorm.Forward(ctx, q, rawQ); err != nil {
+			return err
+		}
+		if err := a.KeyNorm.Forward(ctx, k, rawK); err != nil {
+			return err
+		}
 	}
 	if err := a.Value.forward(ctx, v, x, rows, a.input); err != nil {
 		return err
 	}
 	if r := a.config.Rotary; r != nil {
-		r.rotate(q, a.config.Heads, 0, a.seq, a.workers, 1)
-		r.rotate(k, a.config.KVHeads, 0, a.seq, a.workers, 1)
+		r.rotate(q, a.config.Heads, 0, a.seq, a.seq, a.workers, 1)
+		r.rotate(k, a.config.KVHeads, 0, a.seq, a.seq, a.workers, 1)
 	}
 	return nil
 }
@@ -185,15 +252,25 @@ func (a *Attention) Backward(ctx context.Context, dx, dy []float32) error {
 	}
 	s := a.scratch
 	if r := a.config.Rotary; r != nil {
-		r.rotate(s.dq, a.config.Heads, 0, a.seq, a.workers, -1)
-		r.rotate(s.dk, a.config.KVHeads, 0, a.seq, a.workers, -1)
+		r.rotate(s.dq, a.config.Heads, 0, a.seq, a.seq, a.workers, -1)
+		r.rotate(s.dk, a.config.KVHeads, 0, a.seq, a.seq, a.workers, -1)
+	}
+	dq, dk := s.dq, s.dk
+	if a.QueryNorm != nil {
+		dq, dk = sized(&s.dRaw.q, len(s.dq)), sized(&s.dRaw.k, len(s.dk))
+		if err := a.QueryNorm.Backward(ctx, dq, s.dq); err != nil {
+			return err
+		}
+		if err := a.KeyNorm.Backward(ctx, dk, s.dk); err != nil {
+			return err
+		}
 	}
 	a.input.begin()
-	if err := a.Query.backward(ctx, dx, s.dq, a.input); err != nil {
+	if err := a.Query.backward(ctx, dx, dq, a.input); err != nil {
 		return err
 	}
 	part := sized(&s.part, len(dx))
-	if err := a.Key.backward(ctx, part, s.dk, a.input); err != nil {
+	if err := a.Key.backward(ctx, part, dk, a.input); err != nil {
 		return err
 	}
 	add(dx, dx, part, a.workers)
@@ -202,4 +279,11 @@ func (a *Attention) Backward(ctx context.Context, dx, dy []float32) error {
 	}
 	add(dx, dx, part, a.workers)
 	return nil
+}
+
+func (a *Attention) countActivations(n *ActivationBytes) {
+	a.mixing.countActivations(n)
+	if a.QueryNorm != nil {
+		n.floats(a.QueryNorm.inverse, a.KeyNorm.inverse, a.ownRaw.q, a.ownRaw.k)
+	}
 }

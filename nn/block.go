@@ -16,6 +16,10 @@ type Block struct {
 	MLP           *MLP
 	Experts       *Experts
 
+	// AfterAttention and AfterMLP normalize the results of both before they are added; nil
+	// without Norms.After.
+	AfterAttention, AfterMLP *RMSNorm
+
 	attention   attentionLayer // one of Attention and MLA
 	feedForward feedForward    // one of MLP and Experts
 	batch, seq  int
@@ -30,9 +34,13 @@ type Block struct {
 
 	attentionInput, mlpInput *[]float32 // normalized
 	middle                   *[]float32 // the residual stream between attention and MLP
+	attended                 *[]float32 // the result of attention, where a norm follows
 
 	policy Policy
-	own    struct{ attentionInput, mlpInput, middle []float32 } // memory
+	own    struct { // memory
+		attentionInput, mlpInput, middle []float32
+		attended, fed                    []float32
+	}
 }
 
 // attentionLayer is an attention in a block.
@@ -71,8 +79,9 @@ type BlockConfig struct {
 
 // NewBlock returns a block whose matrices are zero, to be filled in. Parameters are
 // named as in a Hugging Face Llama: prefix, such as "model.layers.0.", and then
-// "input_layernorm.weight", "self_attn.q_proj.weight", "mlp.up_proj.weight" and so on.
-// The error is [ErrConfig].
+// "input_layernorm.weight", "self_attn.q_proj.weight", "mlp.up_proj.weight" and so on; with
+// Norms.After there are "post_self_attn_layernorm.weight" and "post_mlp_layernorm.weight", as in
+// GLM-4. The error is [ErrConfig].
 func NewBlock(prefix string, c BlockConfig, o Options) (*Block, error) {
 	if c.NormEps == 0 {
 		c.NormEps = defaultNormEps
@@ -96,7 +105,7 @@ func NewBlock(prefix string, c BlockConfig, o Options) (*Block, error) {
 
 func newBlock(prefix string, c BlockConfig, o Options) (*Block, error) {
 	b := newEmptyBlock(prefix, c.Dim, c.NormEps, o)
-	if err := b.addAttention(prefix, c.AttentionConfig, o); err != nil {
+	if err := b.addAttention(prefix, c.AttentionConfig, c.NormEps, o); err != nil {
 		return nil, err
 	}
 	return b, b.addMLP(prefix, c.Dim, c.Hidden, o)
@@ -104,7 +113,7 @@ func newBlock(prefix string, c BlockConfig, o Options) (*Block, error) {
 
 // newEmptyBlock returns a block without attention and feed-forward.
 func newEmptyBlock(prefix string, dim int, eps float64, o Options) *Block {
-	return &Block{
+	b := &Block{
 		AttentionNorm: newRMSNorm(prefix+"input_layernorm.weight", dim, eps, o),
 		MLPNorm:       newRMSNorm(prefix+"post_attention_layernorm.weight", dim, eps, o),
 		layer:         strings.TrimSuffix(prefix, "."),
@@ -112,10 +121,15 @@ func newEmptyBlock(prefix string, dim int, eps float64, o Options) *Block {
 		policy:  o.keeping(),
 		rounder: newResultRounder(o.Operators.Residual, o.Workers),
 	}
+	if o.Norms.After {
+		b.AfterAttention = newRMSNorm(prefix+"post_self_attn_layernorm.weight", dim, eps, o)
+		b.AfterMLP = newRMSNorm(prefix+"post_mlp_layernorm.weight", dim, eps, o)
+	}
+	return b
 }
 
-func (b *Block) addAttention(prefix string, c AttentionConfig, o Options) (err error) {
-	b.Attention, err = newAttention(prefix+"self_attn.", c, o)
+func (b *Block) addAttention(prefix string, c AttentionConfig, eps float64, o Options) (err error) {
+	b.Attention, err = newAttention(prefix+"self_attn.", c, eps, o)
 	b.attention = b.Attention
 	return err
 }
@@ -141,7 +155,14 @@ func (b *Block) addExperts(prefix string, c ExpertsConfig, o Options) (err error
 // Params returns the parameters in the order of the forward pass.
 func (b *Block) Params() []*Param {
 	params := append([]*Param{b.AttentionNorm.Gain}, b.attention.Params()...)
-	return append(append(params, b.MLPNorm.Gain), b.feedForward.Params()...)
+	if b.AfterAttention != nil {
+		params = append(params, b.AfterAttention.Gain)
+	}
+	params = append(append(params, b.MLPNorm.Gain), b.feedForward.Params()...)
+	if b.AfterMLP != nil {
+		params = append(params, b.AfterMLP.Gain)
+	}
+	return params
 }
 
 // linears returns the linear layers in the order of the forward pass, without a router's.
@@ -161,13 +182,18 @@ func (b *Block) Forward(ctx context.Context, y, x []float32, batch, seq int) err
 	b.attentionInput = choose(training && b.policy.Norms == Keep, &b.own.attentionInput, &s.normed)
 	b.mlpInput = choose(training && b.policy.Norms == Keep, &b.own.mlpInput, &s.mlpNormed)
 	b.middle = choose(training && b.policy.Middle == Keep, &b.own.middle, &s.middle)
+	b.attended = choose(training && b.policy.Middle == Keep, &b.own.attended, &s.attended)
 	rows := batch * seq
 	branch := sized(&b.scratch.branch, len(x))
 	normed := sized(b.attentionInput, len(x))
 	if err := b.AttentionNorm.Forward(ctx, normed, x); err != nil {
 		return err
 	}
-	if err := b.attention.Forward(ctx, branch, normed, batch, seq); err != nil {
+	attended := before(b.AfterAttention, b.attended, branch)
+	if err := b.attention.Forward(ctx, attended, normed, batch, seq); err != nil {
+		return err
+	}
+	if err := after(ctx, b.AfterAttention, branch, attended); err != nil {
 		return err
 	}
 	middle := b.addBranch(x, branch)
@@ -177,7 +203,11 @@ func (b *Block) Forward(ctx context.Context, y, x []float32, batch, seq int) err
 	if err := b.MLPNorm.Forward(ctx, normed, middle); err != nil {
 		return err
 	}
-	if err := b.feedForward.forward(ctx, branch, normed, batch, seq); err != nil {
+	fed := before(b.AfterMLP, choose(training, &b.own.fed, &s.attended), branch)
+	if err := b.feedForward.forward(ctx, fed, normed, batch, seq); err != nil {
+		return err
+	}
+	if err := after(ctx, b.AfterMLP, branch, fed); err != nil {
 		return err
 	}
 	add(y, middle, branch, b.workers)
@@ -185,6 +215,31 @@ func (b *Block) Forward(ctx context.Context, y, x []float32, batch, seq int) err
 	b.shared.tap(b.layer, ".output", y, rows)
 	b.batch, b.seq, b.ready = batch, seq, training
 	return nil
+}
+
+// before returns where the result goes that a norm, if there is one, makes the branch of.
+func before(norm *RMSNorm, own *[]float32, branch []float32) []float32 {
+	if norm == nil {
+		return branch
+	}
+	return sized(own, len(branch))
+}
+
+// after makes a branch of a result by a norm; without one the result is the branch.
+func after(ctx context.Context, norm *RMSNorm, branch, result []float32) error {
+	if norm == nil {
+		return nil
+	}
+	return norm.Forward(ctx, branch, result)
+}
+
+// beforeBackward is the backward pass of after: it returns the gradient of the result.
+func (b *Block) beforeBackward(ctx context.Context, norm *RMSNorm, dBranch []float32) ([]float32, error) {
+	if norm == nil {
+		return dBranch, nil
+	}
+	d := sized(&b.scratch.dResult, len(dBranch))
+	return d, norm.Backward(ctx, d, dBranch)
 }
 
 // addBranch returns the residual stream after attention.
@@ -205,7 +260,11 @@ func (b *Block) restoreMLP(ctx context.Context) error {
 		}
 		x := b.AttentionNorm.x
 		branch := sized(&b.scratch.branch, len(x))
-		if err := b.attention.outputAgain(ctx, branch); err != nil {
+		attended := before(b.AfterAttention, b.attended, branch)
+		if err := b.attention.outputAgain(ctx, attended); err != nil {
+			return err
+		}
+		if err := after(ctx, b.AfterAttention, branch, attended); err != nil {
 			return err
 		}
 		b.MLPNorm.x = b.addBranch(x, branch)
@@ -247,7 +306,11 @@ func (b *Block) backward(ctx context.Context, dx, dy []float32, scale float32) e
 	if err != nil {
 		return err
 	}
-	if err := b.feedForward.backward(ctx, dBranch, dy, scale); err != nil {
+	d, err := b.beforeBackward(ctx, b.AfterMLP, dy)
+	if err != nil {
+		return err
+	}
+	if err := b.feedForward.backward(ctx, dBranch, d, scale); err != nil {
 		return err
 	}
 	if err := b.MLPNorm.Backward(ctx, dNormed, dBranch); err != nil {
@@ -263,7 +326,10 @@ func (b *Block) backward(ctx context.Context, dx, dy []float32, scale float32) e
 			return err
 		}
 	}
-	if err := b.attention.Backward(ctx, dBranch, dx); err != nil {
+	if d, err = b.beforeBackward(ctx, b.AfterAttention, dx); err != nil {
+		return err
+	}
+	if err := b.attention.Backward(ctx, dBranch, d); err != nil {
 		return err
 	}
 	if err := b.AttentionNorm.Backward(ctx, dNormed, dBranch); err != nil {
@@ -278,6 +344,9 @@ func (b *Block) countActivations(n *ActivationBytes) {
 	n.floats(b.AttentionNorm.inverse, b.MLPNorm.inverse)
 	if b.policy.Middle == Keep {
 		n.floats(*b.middle)
+	}
+	if b.AfterAttention != nil {
+		n.floats(b.AfterAttention.inverse, b.AfterMLP.inverse, b.own.attended, b.own.fed)
 	}
 	if b.policy.Norms == Keep {
 		n.floats(*b.attentionInput, *b.mlpInput)

@@ -13,48 +13,72 @@ import (
 // Config is the shape of a [Llama]. Vocab, Dim, Layers, Heads, Hidden and
 // Context must be set; the rest have useful zero values.
 type Config struct {
-	Vocab   int // number of tokens
-	Dim     int // width of the residual stream
-	Layers  int
-	Heads   int // query heads, each of Dim/Heads, which must be even
-	KVHeads int // key and value heads, a divisor of Heads; 0: Heads
-	Hidden  int // width of the MLP
-	Context int // longest sequence
+	Vocab   int `json:"vocab"` // number of tokens
+	Dim     int `json:"dim"`   // width of the residual stream
+	Layers  int `json:"layers"`
+	Heads   int `json:"heads"`              // query heads
+	KVHeads int `json:"kv_heads"`           // key and value heads, a divisor of Heads; 0: Heads
+	HeadDim int `json:"head_dim,omitempty"` // of a head's query, key and value; 0: Dim/Heads, where Dim must be a multiple of Heads
+	Hidden  int `json:"hidden"`             // width of the MLP
+	Context int `json:"context"`            // longest sequence
 
-	RopeTheta float64 // base of the rotary frequencies; 0: 10000
-	NormEps   float64 // added to the mean square in RMSNorm; 0: 1e-5
-	TieHead   bool    // use the embedding as the output head
-	Workers   int     // goroutines; 0: GOMAXPROCS. Results do not depend on it.
+	RopeTheta float64 `json:"rope_theta"` // base of the rotary frequencies; 0: 10000
+	NormEps   float64 `json:"norm_eps"`   // added to the mean square in RMSNorm; 0: 1e-5
+	TieHead   bool    `json:"tie_head"`   // use the embedding as the output head
+	Workers   int     `json:"-"`          // goroutines; 0: GOMAXPROCS. Results do not depend on it.
 
-	RopeScaling RopeScaling // of the rotary frequencies
+	RopeScaling RopeScaling `json:"rope_scaling,omitzero"` // of the rotary frequencies
+	RotaryDim   int         `json:"rotary_dim,omitempty"`  // the first elements of a head, which are rotated; even; 0: all
 
-	// MLA takes the place of grouped queries where it is not nil. Its Dim, Heads and Rotary are
-	// those of the Config, and to be left out, as is KVHeads; so is a NormEps of 0.
-	MLA *MLAConfig
+	// Windows has the sliding window of each layer's attention: how many tokens a token sees,
+	// itself the last of them; 0: all before it. nil: every layer sees all.
+	Windows []int `json:"windows,omitempty"`
+
+	// WindowRopeTheta, unless 0, is the base of the rotary frequencies in layers with a window,
+	// which are not scaled, as in Gemma 3.
+	WindowRopeTheta float64 `json:"window_rope_theta,omitempty"`
+
+	Norms  Norms  `json:"norms,omitzero"`  // besides one before attention and one before the MLP
+	Biases Biases `json:"biases,omitzero"` // of linear layers
+
+	Sinks      bool    `json:"sinks,omitempty"`       // each head's softmax has one more score, learned, of a key without a value (gpt-oss)
+	ScoreScale float64 `json:"score_scale,omitempty"` // that attention's scores are multiplied by; 0: 1/√(elements of a key's head)
+	ScoreCap   float64 `json:"score_cap,omitempty"`   // unless 0, scores s become ScoreCap·tanh(s/ScoreCap), before the mask
+	LogitCap   float64 `json:"logit_cap,omitempty"`   // likewise of the logits
+
+	EmbeddingScale float64 `json:"embedding_scale,omitempty"` // that rows of the embedding are multiplied by; 0: 1
+
+	Gate Gate `json:"gate,omitzero"` // of the MLPs and of experts
+
+	// MLA takes the place of grouped queries where it is not nil. Its Dim, Heads, Rotary and Scores
+	// are those of the Config, and to be left out, as is KVHeads; so is a NormEps of 0.
+	MLA *MLAConfig `json:"mla,omitempty"`
 
 	// Experts take the place of the MLPs where they are not nil, but for those of the first
-	// Dense layers. Their Dim is that of the Config, and to be left out. They go without
-	// Smoothing.
-	Experts *ExpertsConfig
-	Dense   int
+	// Dense layers and of DenseLayers, which rise. Their Dim is that of the Config, and to be
+	// left out. They go without Smoothing.
+	Experts     *ExpertsConfig `json:"-"`
+	Dense       int            `json:"dense,omitempty"`
+	DenseLayers []int          `json:"dense_layers,omitempty"`
 
-	FP8       *FP8              // recipes of the linear layers; nil: FP32
-	Rounding  *Rounding         // of the linear layers' operands, without FP8; nil: none
-	Smoothing *swiglu.Smoothing // of the MLPs' SwiGLU; nil: plain SwiGLU
+	FP8       *FP8              `json:"-"` // recipes of the linear layers; nil: FP32
+	Rounding  *Rounding         `json:"-"` // of the linear layers' operands, without FP8; nil: none
+	Smoothing *swiglu.Smoothing `json:"-"` // of the MLPs' SwiGLU; nil: plain SwiGLU
 
 	// BF16First and BF16Last of the layers, the first and the last, multiply as
 	// [DefaultRounding] of BF16 says and keep activations in FP32, instead of FP8: the last
 	// are the most sensitive (arXiv 2509.25149). They need FP8.
-	BF16First, BF16Last int
+	BF16First int `json:"bf16_first,omitempty"`
+	BF16Last  int `json:"bf16_last,omitempty"`
 
-	Activations ActivationFormat // how they are kept for Backward; all but the zero value need FP8
+	Activations ActivationFormat `json:"activations"` // how they are kept for Backward; all but the zero value need FP8
 
 	// Policies are those of the layers, where some of what a backward pass reads is computed
 	// again instead of kept; nil: all as Activations say. They change no bit, and so a saved
 	// configuration is without, as it is without Workers. [Config.SearchPolicies] finds them.
-	Policies []Policy
+	Policies []Policy `json:"-"`
 
-	Operators Operators // formats of what is not a product of linear layers; the zero value: FP32
+	Operators Operators `json:"operators,omitzero"` // formats of what is not a product of linear layers; the zero value: FP32
 }
 
 // Limits of a Config beyond which its memory, in any case, is not to be had. They are
@@ -80,8 +104,9 @@ func (c Config) Validate() error {
 		}
 	}
 	switch {
-	case c.Dim%2 != 0 || c.Dim/2%c.Heads != 0:
-		return configError("Config.Dim is %d: it must be a multiple of 2·Heads, and Heads is %d", c.Dim, c.Heads)
+	case c.HeadDim == 0 && c.MLA == nil && (c.Dim%2 != 0 || c.Dim/2%c.Heads != 0):
+		return configError("Config.Dim is %d: it must be a multiple of 2·Heads, and Heads is %d, unless HeadDim is set",
+			c.Dim, c.Heads)
 	case c.Heads%c.KVHeads != 0:
 		return configError("Config.KVHeads is %d: it must divide Heads = %d", c.KVHeads, c.Heads)
 	case c.Context > elementary.SinCosLimit:
@@ -99,12 +124,16 @@ func (c Config) Validate() error {
 			c.Dense, c.Layers)
 	case c.Experts != nil && c.Smoothing != nil:
 		return configError("Config.Smoothing: experts have none: leave it out")
+	case c.DenseLayers != nil && (c.Experts == nil || !slices.IsSorted(c.DenseLayers) ||
+		len(c.DenseLayers) > 0 && (c.DenseLayers[0] < c.Dense || c.DenseLayers[len(c.DenseLayers)-1] >= c.Layers)):
+		return configError("Config.DenseLayers are %v: they must rise from Dense = %d to below Layers = %d, and there be Experts",
+			c.DenseLayers, c.Dense, c.Layers)
 	case !validTheta(c.RopeTheta):
 		return configError("Config.RopeTheta is %v: it must be from 1 to 1e12", c.RopeTheta)
 	case !validEps(c.NormEps):
 		return configError("Config.NormEps is %v: it must be above 0 and at most 1", c.NormEps)
 	}
-	if err := c.RopeScaling.check("Config.RopeScaling"); err != nil {
+	if err := c.checkAttention(); err != nil {
 		return err
 	}
 	if err := c.checkParts(); err != nil {
@@ -119,13 +148,49 @@ func (c Config) Validate() error {
 	return c.checkPolicies()
 }
 
+// checkAttention returns an error if heads, positions, windows or factors cannot be.
+func (c Config) checkAttention() error {
+	key, _, rotated := c.HeadDims()
+	switch {
+	case c.MLA != nil && (c.HeadDim != 0 || c.RotaryDim != 0 || c.Norms.QueryKey):
+		return configError("Config.HeadDim is %d, RotaryDim %d and Norms.QueryKey %v: with MLA leave them out",
+			c.HeadDim, c.RotaryDim, c.Norms.QueryKey)
+	case c.HeadDim < 0:
+		return configError("Config.HeadDim is %d: it must not be negative", c.HeadDim)
+	case rotated <= 0 || rotated%2 != 0 || rotated > key:
+		return configError("Config.RotaryDim is %d: of heads of %d elements an even number must be rotated", c.RotaryDim, key)
+	case c.Windows != nil && len(c.Windows) != c.Layers:
+		return configError("Config.Windows has %d: want one for each of %d layers, or none", len(c.Windows), c.Layers)
+	case c.WindowRopeTheta != 0 && !validTheta(c.WindowRopeTheta):
+		return configError("Config.WindowRopeTheta is %v: it must be 0 or from 1 to 1e12", c.WindowRopeTheta)
+	case c.Biases.Router && c.Experts == nil:
+		return configError("Config.Biases.Router is true: without Experts leave it out")
+	}
+	for i, w := range c.Windows {
+		if w < 0 {
+			return configError("Config.Windows[%d] is %d: it must not be negative", i, w)
+		}
+	}
+	for _, f := range []struct {
+		name  string
+		value float64
+	}{
+		{"ScoreScale", c.ScoreScale}, {"ScoreCap", c.ScoreCap}, {"LogitCap", c.LogitCap}, {"EmbeddingScale", c.EmbeddingScale},
+	} {
+		if !validFactor(f.value) {
+			return factorError("Config."+f.name, f.value)
+		}
+	}
+	return c.RopeScaling.checkFor("Config.RopeScaling", rotated, c.RopeTheta)
+}
+
 // checkParts returns an error if MLA or Experts cannot be.
 func (c Config) checkParts() error {
 	if m := c.MLA; m != nil {
-		if m.Dim != 0 || m.Heads != 0 || m.Rotary != nil {
-			return configError("Config.MLA: Dim, Heads and Rotary are those of the Config: leave them out")
+		if m.Dim != 0 || m.Heads != 0 || m.Rotary != nil || m.Scores != (Scores{}) {
+			return configError("Config.MLA: Dim, Heads, Rotary and Scores are those of the Config: leave them out")
 		}
-		if err := c.mla(nil).check(); err != nil {
+		if err := c.mla(0, nil).check(); err != nil {
 			return err
 		}
 	}
@@ -139,11 +204,61 @@ func (c Config) checkParts() error {
 }
 
 // mla returns the shape of the attention of each layer, which must be MLA.
-func (c Config) mla(r *Rotary) MLAConfig {
+func (c Config) mla(layer int, r *Rotary) MLAConfig {
 	m := *c.MLA
-	m.Dim, m.Heads, m.Rotary = c.Dim, c.Heads, r
+	m.Dim, m.Heads, m.Rotary, m.Scores = c.Dim, c.Heads, r, c.Scores(layer)
 	m.NormEps = cmp.Or(m.NormEps, c.NormEps)
 	return m
+}
+
+// attention returns the shape of the attention of a layer, which must not be MLA.
+func (c Config) attention(layer int, r *Rotary) AttentionConfig {
+	key, _, _ := c.HeadDims()
+	return AttentionConfig{
+		Dim: c.Dim, Heads: c.Heads, KVHeads: c.KVHeads, HeadDim: key, Rotary: r, Scores: c.Scores(layer),
+	}
+}
+
+// Scores returns how attention of a layer makes probabilities, for those who build a [Llama] of
+// its layers.
+func (c Config) Scores(layer int) Scores {
+	return Scores{Window: c.window(layer), Sinks: c.Sinks, Scale: c.ScoreScale, Cap: c.ScoreCap}
+}
+
+// window returns that of a layer, or 0.
+func (c Config) window(layer int) int {
+	if c.Windows == nil {
+		return 0
+	}
+	return c.Windows[layer]
+}
+
+// HeadDims returns the elements of a head's query and key, of its value, and how many of the
+// former are rotated: the first ones, or with MLA the last ones.
+func (c Config) HeadDims() (key, value, rotated int) {
+	if m := c.MLA; m != nil {
+		return m.NoPE + m.RoPE, m.Value, m.RoPE
+	}
+	key = c.HeadDim
+	if key == 0 && c.Heads > 0 {
+		key = c.Dim / c.Heads
+	}
+	return key, key, cmp.Or(c.RotaryDim, key)
+}
+
+// Rotaries returns the rotations of layers that see all tokens and of those with a window, which
+// may be the same. The configuration must be valid.
+func (c Config) Rotaries() (all, windowed *Rotary) {
+	c = c.withDefaults()
+	key, _, rotated := c.HeadDims()
+	if c.MLA != nil {
+		key = rotated
+	}
+	all = newRotary(key, rotated, c.Context, c.RopeTheta, c.RopeScaling)
+	if c.WindowRopeTheta == 0 || c.Windows == nil || slices.Max(c.Windows) == 0 {
+		return all, all
+	}
+	return all, newRotary(key, rotated, c.Context, c.WindowRopeTheta, RopeScaling{})
 }
 
 // experts returns the shape of the experts of a layer, of which there must be some.
@@ -154,7 +269,29 @@ func (c Config) experts() ExpertsConfig {
 }
 
 // isMixture reports whether a layer has experts.
-func (c Config) isMixture(layer int) bool { return c.Experts != nil && layer >= c.Dense }
+func (c Config) isMixture(layer int) bool {
+	_, dense := slices.BinarySearch(c.DenseLayers, layer)
+	return c.Experts != nil && layer >= c.Dense && !dense
+}
+
+// Features returns the names of the fields that make a model other than a plain Llama, dense or
+// with experts, with MLA or without, for those who cannot do with them.
+func (c Config) Features() (names []string) {
+	for _, f := range []struct {
+		name string
+		on   bool
+	}{
+		{"HeadDim", c.HeadDim != 0}, {"RotaryDim", c.RotaryDim != 0}, {"Windows", c.Windows != nil},
+		{"WindowRopeTheta", c.WindowRopeTheta != 0}, {"Norms", c.Norms != Norms{}}, {"Biases", c.Biases != Biases{}},
+		{"Sinks", c.Sinks}, {"ScoreScale", c.ScoreScale != 0}, {"ScoreCap", c.ScoreCap != 0}, {"LogitCap", c.LogitCap != 0},
+		{"EmbeddingScale", c.EmbeddingScale != 0}, {"Gate", c.Gate != Gate{}}, {"DenseLayers", len(c.DenseLayers) > 0},
+	} {
+		if f.on {
+			names = append(names, f.name)
+		}
+	}
+	return names
+}
 
 // checkSizes returns an error if a matrix or all of them are too large.
 func (c Config) checkSizes() error {
@@ -163,11 +300,17 @@ func (c Config) checkSizes() error {
 		rowCount, colCount int
 	}{
 		{"Vocab", "Dim", c.Vocab, c.Dim}, {"Dim", "Dim", c.Dim, c.Dim},
+		{"Heads", "HeadDim", c.Heads, c.HeadDim},
 		{"Hidden", "Dim", c.Hidden, c.Dim}, {"Context", "Dim", c.Context, c.Dim},
 	} {
 		if _, ok := product(m.rowCount, m.colCount); !ok {
 			return configError("Config.%s is %d and Config.%s is %d: a matrix of both must have at most %d elements",
 				m.rows, m.rowCount, m.cols, m.colCount, maxElements)
+		}
+	}
+	if c.MLA == nil {
+		if err := c.attention(0, nil).check(); err != nil {
+			return err
 		}
 	}
 	if n := c.parameters(); n > maxParameters {
@@ -179,13 +322,15 @@ func (c Config) checkSizes() error {
 // parameters returns the number of trained values. No matrix and not the number of
 // layers may be too large.
 func (c Config) parameters() (n uint64) {
-	first := c.Layers // layers with MLPs
-	if c.Experts != nil {
-		first = c.Dense
+	mixtures := 0
+	for layer := range c.Layers {
+		if c.isMixture(layer) {
+			mixtures++
+		}
 	}
-	for layer, layers := range map[int]int{first - 1: first, c.Layers: c.Layers - first} {
+	for mixture, layers := range map[bool]int{true: mixtures, false: c.Layers - mixtures} {
 		if layers > 0 {
-			for s := range c.layerShapes(layer) {
+			for s := range c.shapesOf("", mixture) {
 				n += uint64(s.Rows) * uint64(s.Cols) * uint64(layers)
 			}
 		}
@@ -239,49 +384,62 @@ func layerPrefix(layer int) string { return "model.layers." + strconv.Itoa(layer
 
 // layerShapes returns those of a layer, in the order of [Block.Params].
 func (c Config) layerShapes(layer int) iter.Seq[Shape] {
-	kv := c.Dim / c.Heads * c.KVHeads
-	attention := []Shape{
-		{"q_proj", c.Dim, c.Dim}, {"k_proj", kv, c.Dim}, {"v_proj", kv, c.Dim}, {"o_proj", c.Dim, c.Dim},
+	return c.shapesOf(layerPrefix(layer), c.isMixture(layer))
+}
+
+// shapesOf returns those of a layer with experts or an MLP.
+func (c Config) shapesOf(prefix string, mixture bool) iter.Seq[Shape] {
+	norm := func(name string, has bool) []Shape {
+		if !has {
+			return nil
+		}
+		return []Shape{{name + "_layernorm.weight", 1, c.Dim}}
 	}
+	var attention []Shape
 	if c.MLA != nil {
-		attention = c.mla(nil).shapes()
+		attention = c.mla(0, nil).shapes(c.Biases)
+	} else {
+		attention = c.attention(0, nil).shapes(c.Norms, c.Biases)
 	}
-	prefix := layerPrefix(layer)
 	return func(yield func(Shape) bool) {
-		each := func(prefix string, shapes ...Shape) bool {
+		each := func(prefix string, shapes []Shape) bool {
 			for _, s := range shapes {
-				s.Name = prefix + s.Name + ".weight"
+				s.Name = prefix + s.Name
 				if !yield(s) {
 					return false
 				}
 			}
 			return true
 		}
-		if !each(prefix, Shape{"input_layernorm", 1, c.Dim}) || !each(prefix+"self_attn.", attention...) ||
-			!each(prefix, Shape{"post_attention_layernorm", 1, c.Dim}) {
-			return
-		}
-		if !c.isMixture(layer) {
-			each(prefix+"mlp.", mlpShapes(c.Dim, c.Hidden)...)
-			return
-		}
-		x := c.experts()
-		if !each(prefix+"mlp.", Shape{"gate", x.Router.Experts, c.Dim}) {
-			return
-		}
-		for e := range x.Router.Experts {
-			if !each(prefix+"mlp.experts."+strconv.Itoa(e)+".", mlpShapes(c.Dim, x.Hidden)...) {
-				return
-			}
-		}
-		if x.Shared > 0 {
-			each(prefix+"mlp.shared_experts.", mlpShapes(c.Dim, x.Shared*x.Hidden)...)
+		if each(prefix, norm("input", true)) && each(prefix+"self_attn.", attention) &&
+			each(prefix, norm("post_self_attn", c.Norms.After)) && each(prefix, norm("post_attention", true)) &&
+			c.eachFeedForward(prefix+"mlp.", mixture, each) {
+			each(prefix, norm("post_mlp", c.Norms.After))
 		}
 	}
 }
 
-func mlpShapes(dim, hidden int) []Shape {
-	return []Shape{{"gate_proj", hidden, dim}, {"up_proj", hidden, dim}, {"down_proj", dim, hidden}}
+// eachFeedForward calls each with the shapes of experts or of an MLP, until it returns false.
+func (c Config) eachFeedForward(prefix string, mixture bool, each func(prefix string, shapes []Shape) bool) bool {
+	if !mixture {
+		return each(prefix, mlpShapes(c.Dim, c.Hidden, c.Biases.MLP))
+	}
+	x := c.experts()
+	if !each(prefix, linearShapes("gate", x.Router.Experts, c.Dim, c.Biases.Router)) {
+		return false
+	}
+	expert := mlpShapes(c.Dim, x.Hidden, c.Biases.MLP)
+	for e := range x.Router.Experts {
+		if !each(prefix+"experts."+strconv.Itoa(e)+".", expert) {
+			return false
+		}
+	}
+	return x.Shared == 0 || each(prefix+"shared_experts.", mlpShapes(c.Dim, x.Shared*x.Hidden, c.Biases.MLP))
+}
+
+func mlpShapes(dim, hidden int, bias bool) []Shape {
+	return slices.Concat(linearShapes("gate_proj", hidden, dim, bias), linearShapes("up_proj", hidden, dim, bias),
+		linearShapes("down_proj", dim, hidden, bias))
 }
 
 func (c Config) withDefaults() Config {
@@ -304,7 +462,8 @@ func (c Config) clone() Config {
 	if c.Experts != nil {
 		c.Experts.Router.Rounding = c.Experts.Router.Rounding.clone()
 	}
-	c.Policies = slices.Clone(c.Policies)
+	c.Policies, c.Windows, c.DenseLayers = slices.Clone(c.Policies), slices.Clone(c.Windows), slices.Clone(c.DenseLayers)
+	c.RopeScaling.Short, c.RopeScaling.Long = slices.Clone(c.RopeScaling.Short), slices.Clone(c.RopeScaling.Long)
 	return c
 }
 
@@ -321,6 +480,7 @@ func (c Config) options(s *Shared) Options {
 	return Options{
 		Shared: s, FP8: c.FP8, Rounding: c.Rounding, Smoothing: c.Smoothing,
 		Activations: c.Activations, Operators: c.Operators, Workers: c.Workers,
+		Norms: c.Norms, Biases: c.Biases, Gate: c.Gate,
 	}
 }
 
@@ -355,13 +515,3 @@ func (c Config) HeadOptions(s *Shared) Options {
 	}
 	return o
 }
-
-// rotaryDim returns the elements of a head that are rotated.
-func (c Config) rotaryDim() int {
-	if c.MLA != nil {
-		return c.MLA.RoPE
-	}
-	return c.headDim()
-}
-
-func (c Config) headDim() int { return c.Dim / c.Heads }

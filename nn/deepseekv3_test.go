@@ -211,8 +211,8 @@ func TestAttentionReadsE5M6(t *testing.T) {
 func unrotated(t *testing.T, cfg Config, a *Attention, rows int) (q, k, v, dO []float32) {
 	r, err := NewRotary(cfg.Dim/cfg.Heads, cfg.Context, 0)
 	require.NoError(t, err)
-	r.rotate(a.scratch.dq, cfg.Heads, 0, a.seq, 1, 1)
-	r.rotate(a.scratch.dk, cfg.KVHeads, 0, a.seq, 1, 1)
+	r.rotate(a.scratch.dq, cfg.Heads, 0, a.seq, a.seq, 1, 1)
+	r.rotate(a.scratch.dk, cfg.KVHeads, 0, a.seq, a.seq, 1, 1)
 	return a.q, a.k, a.v, a.scratch.dMixed
 }
 

@@ -54,85 +54,27 @@ func ParseConfig(d Description) (Config, error) {
 	return c, c.Validate()
 }
 
-// savedConfig is a [Config] in a file.
+// savedConfig is a [Config] in a file: what has a form of its own there takes the place of its
+// fields. Fields that may be left out were not in files of before.
 type savedConfig struct {
-	Vocab       int              `json:"vocab"`
-	Dim         int              `json:"dim"`
-	Layers      int              `json:"layers"`
-	Heads       int              `json:"heads"`
-	KVHeads     int              `json:"kv_heads"`
-	Hidden      int              `json:"hidden"`
-	Context     int              `json:"context"`
-	RopeTheta   float64          `json:"rope_theta"`
-	NormEps     float64          `json:"norm_eps"`
-	TieHead     bool             `json:"tie_head"`
-	FP8         *savedFP8        `json:"fp8"`
-	BF16First   int              `json:"bf16_first,omitempty"` // absent in files of before
-	BF16Last    int              `json:"bf16_last,omitempty"`
-	Rounding    *savedRounding   `json:"rounding"`
-	Smoothing   *savedSmoothing  `json:"smoothing"`
-	Activations ActivationFormat `json:"activations"`
-
-	RopeScaling *savedRopeScaling `json:"rope_scaling,omitempty"` // absent in files of before
-	Operators   *savedOperators   `json:"operators,omitempty"`
-
-	MLA     *savedMLA     `json:"mla,omitempty"` // likewise
-	Experts *savedExperts `json:"experts,omitempty"`
-	Dense   int           `json:"dense,omitempty"`
-}
-
-type savedMLA struct {
-	QueryRank int `json:"query_rank"`
-	KVRank    int `json:"kv_rank"`
-	NoPE      int `json:"nope"`
-	RoPE      int `json:"rope"`
-	Value     int `json:"value"`
-
-	NormEps float64 `json:"norm_eps,omitempty"` // absent in files of before
+	Config
+	FP8       *savedFP8       `json:"fp8"`
+	Rounding  *savedRounding  `json:"rounding"`
+	Smoothing *savedSmoothing `json:"smoothing"`
+	Experts   *savedExperts   `json:"experts,omitempty"`
 }
 
 type savedExperts struct {
-	Hidden         int     `json:"hidden"`
-	Shared         int     `json:"shared"`
-	CapacityFactor float64 `json:"capacity_factor"`
-	Experts        int     `json:"experts"`
-	TopK           int     `json:"top_k"`
-	Score          Scoring `json:"score"`
-	Unnormalized   bool    `json:"unnormalized"`
-	Scale          float64 `json:"scale"`
-	Groups         int     `json:"groups"`
-	TopGroups      int     `json:"top_groups"`
-	BiasRate       float64 `json:"bias_rate"`
-	BalanceLoss    float64 `json:"balance_loss"`
-
-	Rounding *savedRounding `json:"rounding,omitempty"` // of the router; absent in files of before
-}
-
-type savedOperators struct {
-	Reductions    NarrowFormat `json:"reductions,omitempty"`
-	Normalization NarrowFormat `json:"normalization,omitempty"`
-	Softmax       NarrowFormat `json:"softmax,omitempty"`
-	Embedding     NarrowFormat `json:"embedding,omitempty"`
-	Head          NarrowFormat `json:"head,omitempty"`
-	Residual      NarrowFormat `json:"residual,omitempty"`
-}
-
-type savedRopeScaling struct {
-	Factor   float64 `json:"factor"`
-	Original int     `json:"original"`
-	Low      float64 `json:"low"`
-	High     float64 `json:"high"`
+	ExpertsConfig
+	RouterConfig
+	Rounding *savedRounding `json:"rounding,omitempty"` // of the router
 }
 
 type savedFP8 struct {
+	FP8
 	Forward        savedOperands `json:"forward"`
 	InputGradient  savedOperands `json:"input_gradient"`
 	WeightGradient savedOperands `json:"weight_gradient"`
-	Stochastic     bool          `json:"stochastic"`
-	Seed           uint64        `json:"seed,string"`
-	Hadamard       bool          `json:"hadamard,omitempty"` // absent in files of before
-	Signs          uint16        `json:"signs,omitempty"`
-	RoundScales    bool          `json:"round_scales,omitempty"`
 }
 
 type savedOperands struct {
@@ -160,19 +102,16 @@ type savedRecipe struct {
 }
 
 type savedRounding struct {
-	Input       savedNarrowing `json:"input"`
-	Weight      savedNarrowing `json:"weight"`
-	Gradient    savedNarrowing `json:"gradient"`
-	BF16Results bool           `json:"bf16_results"`
-	Stochastic  bool           `json:"stochastic"`
-	Seed        uint64         `json:"seed,string"`
+	Rounding
+	Input    savedNarrowing `json:"input"`
+	Weight   savedNarrowing `json:"weight"`
+	Gradient savedNarrowing `json:"gradient"`
 }
 
 type savedNarrowing struct {
-	Format     NarrowFormat `json:"format"`
-	Block      [2]int       `json:"block"`
-	ExactScale bool         `json:"exact_scale"`
-	Recipe     *savedRecipe `json:"recipe,omitempty"` // absent in files of before
+	Narrowing
+	Block  [2]int       `json:"block"`
+	Recipe *savedRecipe `json:"recipe,omitempty"` // absent in files of before
 }
 
 type savedSmoothing struct {
@@ -181,78 +120,30 @@ type savedSmoothing struct {
 	Delay int         `json:"delay"`
 }
 
-func newSavedConfig(c Config) (s savedConfig) {
-	s = savedConfig{
-		Vocab: c.Vocab, Dim: c.Dim, Layers: c.Layers, Heads: c.Heads, KVHeads: c.KVHeads, Hidden: c.Hidden,
-		Context: c.Context, RopeTheta: c.RopeTheta, NormEps: c.NormEps, TieHead: c.TieHead, BF16First: c.BF16First, BF16Last: c.BF16Last, Activations: c.Activations,
-	}
-	s.Dense = c.Dense
-	if m := c.MLA; m != nil {
-		s.MLA = &savedMLA{m.QueryRank, m.KVRank, m.NoPE, m.RoPE, m.Value, m.NormEps}
-	}
+func newSavedConfig(c Config) savedConfig {
+	s := savedConfig{Config: c, Rounding: saveRounding(c.Rounding), Smoothing: (*savedSmoothing)(c.Smoothing)}
 	if x := c.Experts; x != nil {
 		r := x.Router.withDefaults()
-		s.Experts = &savedExperts{
-			x.Hidden, x.Shared, x.CapacityFactor, r.Experts, r.TopK, r.Score, r.Unnormalized,
-			r.Scale, r.Groups, r.TopGroups, r.BiasRate, r.BalanceLoss, saveRounding(r.Rounding),
-		}
-	}
-	if c.RopeScaling != (RopeScaling{}) {
-		r := savedRopeScaling(c.RopeScaling)
-		s.RopeScaling = &r
-	}
-	if c.Operators != (Operators{}) {
-		o := savedOperators(c.Operators)
-		s.Operators = &o
+		s.Experts = &savedExperts{*x, r, saveRounding(r.Rounding)}
 	}
 	if f := c.FP8; f != nil {
-		s.FP8 = &savedFP8{
-			saveOperands(f.Forward), saveOperands(f.InputGradient), saveOperands(f.WeightGradient), f.Stochastic, f.Seed, f.Hadamard, f.Signs,
-			f.RoundScales,
-		}
-	}
-	s.Rounding = saveRounding(c.Rounding)
-	if m := c.Smoothing; m != nil {
-		s.Smoothing = &savedSmoothing{m.Axis, m.Exact, m.Delay}
+		s.FP8 = &savedFP8{*f, saveOperands(f.Forward), saveOperands(f.InputGradient), saveOperands(f.WeightGradient)}
 	}
 	return s
 }
 
-func (s savedConfig) config() (c Config) {
-	c = Config{
-		Vocab: s.Vocab, Dim: s.Dim, Layers: s.Layers, Heads: s.Heads, KVHeads: s.KVHeads, Hidden: s.Hidden,
-		Context: s.Context, RopeTheta: s.RopeTheta, NormEps: s.NormEps, TieHead: s.TieHead, BF16First: s.BF16First, BF16Last: s.BF16Last, Activations: s.Activations,
-	}
-	c.Dense = s.Dense
-	if m := s.MLA; m != nil {
-		c.MLA = &MLAConfig{
-			QueryRank: m.QueryRank, KVRank: m.KVRank, NoPE: m.NoPE, RoPE: m.RoPE, Value: m.Value,
-			NormEps: m.NormEps,
-		}
-	}
+func (s savedConfig) config() Config {
+	c := s.Config
+	c.Rounding, c.Smoothing = s.Rounding.rounding(), (*swiglu.Smoothing)(s.Smoothing)
 	if x := s.Experts; x != nil {
-		c.Experts = &ExpertsConfig{Hidden: x.Hidden, Shared: x.Shared, CapacityFactor: x.CapacityFactor}
-		c.Experts.Router = RouterConfig{
-			Experts: x.Experts, TopK: x.TopK, Score: x.Score, Unnormalized: x.Unnormalized, Scale: x.Scale,
-			Groups: x.Groups, TopGroups: x.TopGroups, BiasRate: x.BiasRate, BalanceLoss: x.BalanceLoss,
-			Rounding: x.Rounding.rounding(),
-		}
-	}
-	if r := s.RopeScaling; r != nil {
-		c.RopeScaling = RopeScaling(*r)
-	}
-	if o := s.Operators; o != nil {
-		c.Operators = Operators(*o)
+		c.Experts = &x.ExpertsConfig
+		c.Experts.Router = x.RouterConfig
+		c.Experts.Router.Rounding = x.Rounding.rounding()
 	}
 	if f := s.FP8; f != nil {
-		c.FP8 = &FP8{
-			f.Forward.operands(), f.InputGradient.operands(), f.WeightGradient.operands(), f.Stochastic, f.Seed, f.Hadamard, f.Signs,
-			f.RoundScales,
-		}
-	}
-	c.Rounding = s.Rounding.rounding()
-	if m := s.Smoothing; m != nil {
-		c.Smoothing = &swiglu.Smoothing{Axis: m.Axis, Exact: m.Exact, Delay: m.Delay}
+		c.FP8 = &f.FP8
+		c.FP8.Forward, c.FP8.InputGradient, c.FP8.WeightGradient =
+			f.Forward.operands(), f.InputGradient.operands(), f.WeightGradient.operands()
 	}
 	return c
 }
@@ -262,20 +153,16 @@ func saveRounding(r *Rounding) *savedRounding {
 	if r == nil {
 		return nil
 	}
-	return &savedRounding{
-		saveNarrowing(r.Input), saveNarrowing(r.Weight), saveNarrowing(r.Gradient),
-		r.BF16Results, r.Stochastic, r.Seed,
-	}
+	return &savedRounding{*r, saveNarrowing(r.Input), saveNarrowing(r.Weight), saveNarrowing(r.Gradient)}
 }
 
-func (r *savedRounding) rounding() *Rounding {
-	if r == nil {
+func (s *savedRounding) rounding() *Rounding {
+	if s == nil {
 		return nil
 	}
-	return &Rounding{
-		r.Input.narrowing(), r.Weight.narrowing(), r.Gradient.narrowing(),
-		r.BF16Results, r.Stochastic, r.Seed,
-	}
+	r := s.Rounding
+	r.Input, r.Weight, r.Gradient = s.Input.narrowing(), s.Weight.narrowing(), s.Gradient.narrowing()
+	return &r
 }
 
 func saveOperands(o Operands) savedOperands { return savedOperands{saveRecipe(o.A), saveRecipe(o.B)} }
@@ -302,7 +189,7 @@ func (s savedRecipe) recipe() scaling.Recipe {
 }
 
 func saveNarrowing(n Narrowing) savedNarrowing {
-	s := savedNarrowing{n.Format, [2]int{n.Block.Rows, n.Block.Cols}, n.ExactScale, nil}
+	s := savedNarrowing{Narrowing: n, Block: [2]int{n.Block.Rows, n.Block.Cols}}
 	if n.Recipe != nil {
 		r := saveRecipe(*n.Recipe)
 		s.Recipe = &r
@@ -311,7 +198,8 @@ func saveNarrowing(n Narrowing) savedNarrowing {
 }
 
 func (s savedNarrowing) narrowing() Narrowing {
-	n := Narrowing{s.Format, tensor.Block{Rows: s.Block[0], Cols: s.Block[1]}, s.ExactScale, nil}
+	n := s.Narrowing
+	n.Block = tensor.Block{Rows: s.Block[0], Cols: s.Block[1]}
 	if s.Recipe != nil {
 		r := s.Recipe.recipe()
 		n.Recipe = &r

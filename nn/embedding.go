@@ -13,6 +13,7 @@ type Embedding struct {
 
 	layer   string
 	shared  *Shared
+	scale   float32        // of rows; 0: 1
 	rounder *resultRounder // of results and gradients
 	tokens  []int32
 	ready   bool
@@ -57,12 +58,22 @@ func (e *Embedding) Forward(ctx context.Context, y []float32, tokens []int32) er
 	e.tokens = append(e.tokens[:0], tokens...)
 	dim := e.Table.Cols
 	for i, t := range tokens {
-		copy(y[i*dim:(i+1)*dim], e.Table.Value[int(t)*dim:])
+		e.copyRow(y[i*dim:(i+1)*dim], e.Table.Value[int(t)*dim:])
 	}
 	e.rounder.round(y, dim)
 	e.shared.tap(e.layer, ".output", y, len(tokens))
 	e.ready = e.shared.training()
 	return nil
+}
+
+// copyRow writes a row, scaled.
+func (e *Embedding) copyRow(to, from []float32) {
+	copy(to, from)
+	if e.scale != 0 {
+		for i := range to {
+			to[i] *= e.scale
+		}
+	}
 }
 
 // checkTokens returns an error that names the first token that is not in the
@@ -98,12 +109,13 @@ func (e *Embedding) Backward(ctx context.Context, dy []float32) error {
 	return nil
 }
 
-// roundedGradient returns a row of gradients, rounded in memory of its own where it is to be.
+// roundedGradient returns a row of gradients of the table, scaled and rounded in memory of its own
+// where it is to be.
 func (e *Embedding) roundedGradient(row []float32) []float32 {
-	if e.rounder == nil {
+	if e.rounder == nil && e.scale == 0 {
 		return row
 	}
-	copy(sized(&e.rounded, len(row)), row)
+	e.copyRow(sized(&e.rounded, len(row)), row)
 	e.rounder.roundRow(e.rounded)
 	return e.rounded
 }

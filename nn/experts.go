@@ -14,17 +14,17 @@ import (
 
 // ExpertsConfig is the shape of [Experts].
 type ExpertsConfig struct {
-	Dim    int // of what goes in and comes out
-	Hidden int // width of each expert
-	Shared int // experts that every token goes to, together an MLP of Shared·Hidden
+	Dim    int `json:"-"`      // of what goes in and comes out
+	Hidden int `json:"hidden"` // width of each expert
+	Shared int `json:"shared"` // experts that every token goes to, together an MLP of Shared·Hidden
 
-	Router RouterConfig // of the others
+	Router RouterConfig `json:"-"` // of the others
 
 	// CapacityFactor, unless 0, drops choices: an expert takes no more than this times the
 	// rows that each would have if all had as many, rounded up, those of the first
 	// tokens. A choice that is dropped adds nothing to its token; the weights of its others
 	// stay what they are. 0: nothing is dropped.
-	CapacityFactor float64
+	CapacityFactor float64 `json:"capacity_factor"`
 }
 
 func (c ExpertsConfig) check(prefix string) error {
@@ -74,6 +74,7 @@ type Experts struct {
 	shared  *Shared
 	scratch *scratch
 
+	activation     Gate
 	gate, up, down *linearGroup
 	inputs         []*commonInput  // of gate and up of each expert
 	inFP8          []*keptBranches // of each expert; nil: branches are kept in FP32
@@ -104,8 +105,8 @@ const dropped = -1
 
 // NewExperts returns experts whose weights are zero, to be filled in. They are named, behind
 // prefix, "gate.weight" of the router, "experts.0.gate_proj.weight", "up_proj.weight" and
-// "down_proj.weight" and so on, and "shared_experts.gate_proj.weight" and so on. The error is
-// [ErrConfig]. Options.Smoothing is not for experts.
+// "down_proj.weight" and so on, and "shared_experts.gate_proj.weight" and so on; biases have
+// ".bias" in place of ".weight". The error is [ErrConfig]. Options.Smoothing is not for experts.
 func NewExperts(prefix string, c ExpertsConfig, o Options) (*Experts, error) {
 	if err := c.check(prefix); err != nil {
 		return nil, err
@@ -131,6 +132,7 @@ func newExperts(prefix string, c ExpertsConfig, o Options) (x *Experts, err erro
 		shared: o.Shared, scratch: &o.Shared.scratch, policy: o.keeping(),
 		counts: make([]int, experts), filled: make([]int, experts),
 	}
+	x.activation = o.Gate
 	if x.Router, err = newRouter(prefix, c.Dim, c.Router, o); err != nil {
 		return nil, err
 	}
@@ -145,7 +147,7 @@ func newExperts(prefix string, c ExpertsConfig, o Options) (x *Experts, err erro
 		{&x.up, &x.Up, "up_proj.weight", c.Hidden, c.Dim, o.roundInput()},
 		{&x.down, &x.Down, "down_proj.weight", c.Dim, c.Hidden, o.roundGradient()},
 	} {
-		*p.group, err = newLinearGroup(experts, prefix+"experts.", p.name, p.out, p.in, p.options)
+		*p.group, err = newLinearGroup(experts, prefix+"experts.", p.name, p.out, p.in, o.Biases.MLP, p.options)
 		if err != nil {
 			return nil, err
 		}
@@ -167,16 +169,10 @@ func newExperts(prefix string, c ExpertsConfig, o Options) (x *Experts, err erro
 	return x, err
 }
 
-// Params returns the weights: the router's, those of each expert, and of the shared ones.
+// Params returns the weights, each before its bias: the router's, those of each expert, and of the
+// shared ones.
 func (x *Experts) Params() []*Param {
-	params := []*Param{x.Router.Gate.Weight}
-	for e := range x.Gate {
-		params = append(params, x.Gate[e].Weight, x.Up[e].Weight, x.Down[e].Weight)
-	}
-	if x.Shared != nil {
-		params = append(params, x.Shared.Params()...)
-	}
-	return params
+	return append(paramsOf(x.Router.Gate), paramsOf(x.linears()...)...)
 }
 
 // linears returns the linear layers but for the router's.
@@ -357,7 +353,7 @@ func (x *Experts) multiply() {
 	u, g := x.branches.u, x.branches.g
 	z := sized(x.product, len(u))
 	parallel.For(len(u), elementGrain, x.workers, func(lo, hi int) {
-		swiglu.Forward(z[lo:hi], u[lo:hi], g[lo:hi], swiglu.Scales{})
+		x.activation.Multiply(z[lo:hi], u[lo:hi], g[lo:hi])
 	})
 }
 
@@ -534,7 +530,7 @@ func (x *Experts) expertsBackward(ctx context.Context) ([]float32, error) {
 		return nil, err
 	}
 	parallel.For(len(u), elementGrain, x.workers, func(lo, hi int) {
-		swiglu.Backward(du[lo:hi], dg[lo:hi], dz[lo:hi], u[lo:hi], g[lo:hi], swiglu.Scales{})
+		x.activation.backward(du[lo:hi], dg[lo:hi], dz[lo:hi], u[lo:hi], g[lo:hi], swiglu.Scales{})
 	})
 	for _, input := range x.inputs {
 		input.begin()

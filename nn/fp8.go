@@ -17,9 +17,9 @@ type Operands struct{ A, B scaling.Recipe }
 // Each is quantized from FP32 for its product, in the order in which the product
 // sums, so a block of 1x128 lies along tokens for the weight gradient.
 type FP8 struct {
-	Forward        Operands // x and W of y = x·Wᵀ
-	InputGradient  Operands // dy and Wᵀ of dx = dy·W
-	WeightGradient Operands // dyᵀ and xᵀ of dW = dyᵀ·x
+	Forward        Operands `json:"-"` // x and W of y = x·Wᵀ
+	InputGradient  Operands `json:"-"` // dy and Wᵀ of dx = dy·W
+	WeightGradient Operands `json:"-"` // dyᵀ and xᵀ of dW = dyᵀ·x
 
 	// Stochastic rounds the gradients, InputGradient.A and WeightGradient.A, up or down
 	// at random, so that they are right on average, whatever their recipes' Policies
@@ -29,23 +29,23 @@ type FP8 struct {
 	// number of the backward pass (see [Scaling.BeginBackward]) and the name of the
 	// operand, so that dy is rounded independently for its two products. A recipe whose own Policy
 	// is stochastic would repeat the same numbers in every pass.
-	Stochastic bool
-	Seed       uint64
+	Stochastic bool   `json:"stochastic"`
+	Seed       uint64 `json:"seed,string"`
 
 	// Hadamard transforms both operands of the weight gradient along the tokens that it
 	// sums over, by [scaling.HadamardTransform] with these Signs, before they are
 	// quantized. The product stays what it is, but for rounding; an outlier spreads over
 	// its group of 16. Tokens at the end that fill no group stay as they are. Signs without
 	// Hadamard are an error.
-	Hadamard bool
-	Signs    uint16
+	Hadamard bool   `json:"hadamard,omitempty"`
+	Signs    uint16 `json:"signs,omitempty"`
 
 	// RoundScales makes scales powers of two where DeepSeek-V3 does (arXiv 2412.19437,
 	// section 3.3.3), by the variant of a recipe's profile that has "-pow2" or "-ue8m0"
 	// behind its name: those of the input of the layer after attention, of the input of
 	// an MLP, and of the gradient of an MLP's output, in all products. There the last two
 	// are what is sent to experts and back. It is of no effect on a layer by itself.
-	RoundScales bool
+	RoundScales bool `json:"round_scales,omitempty"`
 }
 
 // DefaultFP8 returns the formats and blocks of DeepSeek-V3 (arXiv 2412.19437, section

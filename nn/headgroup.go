@@ -6,8 +6,8 @@ import "github.com/octavo-fp8/octavo/internal/canonical"
 // the query heads that share it. No other group writes what it writes, and its
 // query heads take turns: that fixes the order of all sums.
 //
-// What is above the diagonal of scores is never looked at; where products include
-// some of it, it is zero in one operand.
+// What is above the diagonal of scores, or left of the window, is never looked at; where products
+// include some of it, it is zero in one operand.
 type headGroup struct {
 	*mixing
 	batchIndex, kvHead int
@@ -16,6 +16,7 @@ type headGroup struct {
 
 	// What backward alone needs.
 	dScores []float32 // [seq, seq], like probs
+	capped  []float32 // [seq, seq], scores with a cap
 	tall    []float32 // [seq, keyDim or valueDim]
 }
 
@@ -89,13 +90,44 @@ func (g *headGroup) forward() {
 
 // attend computes the probabilities of query head h.
 func (g *headGroup) attend(h int) {
-	probs := g.probsOf(h)
-	g.scores(probs, g.queryHead(g.q, h), g.keyHead(g.k))
+	probs, scale := g.probsOf(h), g.scoresOf(g.probsOf(h), h)
 	for i := range g.seq {
-		row := probs[i*g.seq:][:i+1]
-		softmax(row, g.scale, g.sums)
+		row := g.seen(probs, i)
+		if g.Sinks == nil {
+			softmax(row, scale, noSink, g.sums)
+		} else {
+			g.sinkProbsOf(h)[i] = softmax(row, scale, g.Sinks.Value[h], g.sums)
+		}
 		g.rounder.roundRow(row)
 	}
+}
+
+// scoresOf writes the scores of query head h to dst, which are yet to be multiplied by scale.
+func (g *headGroup) scoresOf(dst []float32, h int) (scale float32) {
+	g.scores(dst, g.queryHead(g.q, h), g.keyHead(g.k))
+	if g.cap == 0 {
+		return g.scale
+	}
+	for i := range g.seq {
+		capTo(g.seen(dst, i), g.scale, g.cap)
+	}
+	return 1
+}
+
+// start returns the first key that row i sees.
+func (g *headGroup) start(i int) int {
+	if g.window == 0 {
+		return 0
+	}
+	return max(i-g.window+1, 0)
+}
+
+// seen returns the part of row i of x, [seq, seq], that the row sees.
+func (g *headGroup) seen(x []float32, i int) []float32 { return x[i*g.seq+g.start(i) : i*g.seq+i+1] }
+
+// sinkProbsOf returns the probabilities of the sink of query head h, of each row.
+func (g *headGroup) sinkProbsOf(h int) []float32 {
+	return g.sinkProbs[(g.batchIndex*g.heads+h)*g.seq:][:g.seq]
 }
 
 // backward sets the group's part of dq, and adds to its part of dk and dv.
@@ -115,12 +147,26 @@ func (g *headGroup) backward() {
 
 // scoresBackward sets dScores and the dq of query head h.
 func (g *headGroup) scoresBackward(h int) {
-	probs := g.probsOf(h)
+	probs, scale := g.probsOf(h), g.scale
 	g.scores(g.dScores, g.resultHead(g.scratch.dMixed, h), g.valueHead(g.v))
+	if g.cap != 0 {
+		scale = g.scoresOf(sized(&g.capped, g.seq*g.seq), h)
+	}
+	var dSink float32
 	for i := range g.seq {
-		d, p := g.dScores[i*g.seq:][:i+1], probs[i*g.seq:][:i+1]
-		softmaxBackward(d, p, g.meanGradient(h, i, d, p), g.scale)
+		d, p := g.seen(g.dScores, i), g.seen(probs, i)
+		mean := g.meanGradient(h, i, d, p)
+		softmaxBackward(d, p, mean, scale)
+		if g.Sinks != nil {
+			dSink -= float32(g.sinkProbsOf(h)[i] * mean)
+		}
+		if g.cap != 0 {
+			capSlopes(d, g.seen(g.capped, i), g.scale, g.cap)
+		}
 		g.rounder.roundRow(d)
+	}
+	if g.Sinks != nil {
+		g.dSinks[g.batchIndex*g.heads+h] = dSink
 	}
 	g.weigh(g.queryHead(g.scratch.dq, h), g.dScores, g.keyHead(g.k))
 }
@@ -139,23 +185,25 @@ func (g *headGroup) meanGradient(h, i int, d, p []float32) float32 {
 const bandRows = 64
 
 // scores writes the products of the rows of a and of b to dst, [seq, seq], up to the
-// diagonal, and zeros above it.
+// diagonal from the window on, and zeros elsewhere.
 func (g *headGroup) scores(dst []float32, a, b head) {
 	for lo := 0; lo < g.seq; lo += bandRows {
-		hi := min(lo+bandRows, g.seq)
-		canonical.Multiply(g.wide(dst[lo*g.seq:]), a.From(lo, 0), b.Matrix, hi-lo, hi, a.dim, 1)
+		hi, first := min(lo+bandRows, g.seq), g.start(lo)
+		canonical.Multiply(g.wide(dst[lo*g.seq+first:]), a.From(lo, 0), b.From(first, 0), hi-lo, hi-first, a.dim, 1)
 		for i := lo; i < hi; i++ {
+			clear(dst[i*g.seq:][:g.start(i)])
 			clear(dst[i*g.seq+i+1 : (i+1)*g.seq])
 		}
 	}
 }
 
 // weigh writes to row i of dst the rows of x, which has heads of the same dim, weighted
-// with row i of weights up to the diagonal.
+// with row i of weights up to the diagonal. Where a window leaves out the first, the others keep
+// their places in chunks of sums.
 func (g *headGroup) weigh(dst head, weights []float32, x head) {
 	for lo := 0; lo < g.seq; lo += bandRows {
-		hi := min(lo+bandRows, g.seq)
-		canonical.Multiply(dst.From(lo, 0), g.wide(weights[lo*g.seq:]), x.T(), hi-lo, x.dim, hi, 1)
+		hi, first := min(lo+bandRows, g.seq), g.start(lo)/canonical.Chunk*canonical.Chunk
+		canonical.Multiply(dst.From(lo, 0), g.wide(weights[lo*g.seq+first:]), x.T().From(0, first), hi-lo, x.dim, hi-first, 1)
 	}
 }
 
@@ -164,8 +212,11 @@ func (g *headGroup) weigh(dst head, weights []float32, x head) {
 func (g *headGroup) addKeyGradients(dst head, weights []float32, x head) {
 	tall := head{canonical.Dense(g.tall, x.dim), x.dim}
 	for lo := 0; lo < g.seq; lo += bandRows {
-		hi := min(lo+bandRows, g.seq)
-		canonical.Multiply(tall.From(lo, 0), g.wide(weights).T().From(lo, lo), x.T().From(0, lo), hi-lo, x.dim, g.seq-lo, 1)
+		hi, end := min(lo+bandRows, g.seq), g.seq
+		if g.window > 0 {
+			end = min(end, hi-1+g.window)
+		}
+		canonical.Multiply(tall.From(lo, 0), g.wide(weights).T().From(lo, lo), x.T().From(0, lo), hi-lo, x.dim, end-lo, 1)
 	}
 	for j := range g.seq {
 		to := dst.row(j)

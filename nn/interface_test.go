@@ -232,7 +232,11 @@ func TestDescriptions(t *testing.T) {
 	mixed.Experts.Router.Score, mixed.Experts.Router.Unnormalized = ScoreSoftmax, true
 	four := DefaultRounding(NarrowE2M1)
 	mixed.Experts.Router.Rounding = &four
-	for _, c := range []Config{cfg, rounded, decoded, delayed, rows, rounded8, mixed} {
+	families := []Config{cfg, rounded, decoded, delayed, rows, rounded8, mixed}
+	for _, f := range featured() {
+		families = append(families, f.config.withDefaults())
+	}
+	for _, c := range families {
 		require.NoError(t, c.Validate())
 		text, err := json.Marshal(Description{llamaKind, llamaVersion, newSavedConfig(c)})
 		require.NoError(t, err)
@@ -244,7 +248,7 @@ func TestDescriptions(t *testing.T) {
 		require.NotRegexp(t, `"[A-Z]\w*":`, string(text))
 	}
 	// Fields that are added must be saved too, but for Workers and Policies.
-	for typ, n := range map[any]int{&Config{}: 23, MLAConfig{}: 9, ExpertsConfig{}: 5, RouterConfig{}: 10, Operators{}: 6, RopeScaling{}: 4, FP8{}: 8, Rounding{}: 6, Narrowing{}: 4, scaling.Recipe{}: 7, fp8.Policy{}: 7, scaling.Delayed{}: 3, swiglu.Smoothing{}: 3} {
+	for typ, n := range map[any]int{&Config{}: 36, MLAConfig{}: 10, ExpertsConfig{}: 5, RouterConfig{}: 11, Operators{}: 6, &RopeScaling{}: 9, Norms{}: 3, Biases{}: 4, Gate{}: 3, FP8{}: 8, Rounding{}: 6, Narrowing{}: 4, scaling.Recipe{}: 7, fp8.Policy{}: 7, scaling.Delayed{}: 3, swiglu.Smoothing{}: 3} {
 		require.Equal(t, n, reflect.Indirect(reflect.ValueOf(typ)).NumField(), "%T", typ)
 	}
 	_, err = ParseConfig(Description{Kind: "mixer", Version: 1})
@@ -488,7 +492,7 @@ func TestMisuse(t *testing.T) {
 		norm.Forward(ctx, x2, x4), norm.Forward(ctx, make([]float32, 3), make([]float32, 3)), norm.Backward(ctx, x2, x2),
 		embed.Forward(ctx, x2, []int32{3}), embed.Forward(ctx, x4, []int32{0}), embed.Backward(ctx, x2),
 		rotary.Rotate(x2, 0, 1, 0), rotary.Rotate(x2, -1, 1, 0), rotary.Rotate(x2, 1, 0, 0), rotary.Rotate(x2, 1, 4, 0), rotary.Rotate(x2, huge, 1, 0), rotary.RotateBack(x2, 1, 1, -1), new(Rotary).Rotate(x2, 1, 1, 0), new(Rotary).RotateBack(nil, 1, 0, 0),
-		rotary.RotateFrom(x2, 0, 0, 0), rotary.RotateFrom(x2, 1, -1, 0), rotary.RotateFrom(x2, 1, huge, 0), rotary.RotateFrom(x2, 1, 0, -1),
+		rotary.RotateFrom(x2, 0, 0, 0, 0), rotary.RotateFrom(x2, 1, -1, 0, 0), rotary.RotateFrom(x2, 1, huge, 0, 0), rotary.RotateFrom(x2, 1, 0, 0, -1),
 		attention.Forward(ctx, x4, x4, 0, 2), attention.Forward(ctx, x4, x4, huge, huge), attention.Forward(ctx, x4, x4, -1, -2),
 		attention.Forward(ctx, make([]float32, 8), make([]float32, 8), 1, 4), attention.Backward(ctx, x4, x4),
 		mlp.Forward(ctx, x4, x2, 1), mlp.Forward(ctx, x4, x4, -2), mlp.Backward(ctx, x4, x4),

@@ -16,8 +16,8 @@ type Linear struct {
 	Weight *Param // [out, in]
 
 	// Bias, [1, out], is added to each row of the product in FP32; its gradient is the sum of
-	// the rows of the result's, in order. It is nil, none, until the caller sets it, before a
-	// Forward. Layers that are made of linear ones do not list it in their Params.
+	// the rows of the result's, in order. It is nil, none, unless Options.Biases of a layer that is
+	// made of linear ones has it, or the caller sets it, before a Forward.
 	Bias *Param
 
 	layer    string // its name in taps and reports
@@ -91,6 +91,7 @@ type linearSpec struct {
 	name    string
 	out, in int
 	options Options
+	bias    bool
 }
 
 func newLinears(prefix string, specs ...linearSpec) (err error) {
@@ -99,8 +100,28 @@ func newLinears(prefix string, specs ...linearSpec) (err error) {
 		if *p.layer, err = newLinear(name, newParam(name, p.out, p.in), p.options); err != nil {
 			return err
 		}
+		(*p.layer).addBiasIf(p.bias)
 	}
 	return nil
+}
+
+// addBiasIf gives a layer a bias of zeros.
+func (l *Linear) addBiasIf(has bool) {
+	if has {
+		l.Bias = newParam(l.layer+".bias", 1, l.Weight.Rows)
+		l.Bias.Decay = false
+	}
+}
+
+// paramsOf returns the weights and biases of layers.
+func paramsOf(layers ...*Linear) (params []*Param) {
+	for _, l := range layers {
+		params = append(params, l.Weight)
+		if l.Bias != nil {
+			params = append(params, l.Bias)
+		}
+	}
+	return params
 }
 
 func (p *Param) check(name string) error {
@@ -187,11 +208,17 @@ func (l *Linear) addBias(y []float32) {
 		return
 	}
 	out := l.Weight.Rows
-	parallel.For(len(y)/out, max(elementGrain/out, 1), l.workers, func(lo, hi int) {
-		for r := lo; r < hi; r++ {
-			addTo(y[r*out:][:out], y[r*out:][:out], l.Bias.Value)
-		}
-	})
+	if len(y) <= elementGrain { // so that a token takes no closure
+		l.addBiasTo(y)
+		return
+	}
+	parallel.For(len(y)/out, max(elementGrain/out, 1), l.workers, func(lo, hi int) { l.addBiasTo(y[lo*out : hi*out]) })
+}
+
+func (l *Linear) addBiasTo(y []float32) {
+	for out := l.Weight.Rows; len(y) > 0; y = y[out:] {
+		addTo(y[:out], y[:out], l.Bias.Value)
+	}
 }
 
 // fits reports whether values are [rows, cols].

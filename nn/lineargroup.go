@@ -20,7 +20,7 @@ type linearGroup struct {
 }
 
 // newLinearGroup adds layers named prefix, "0.", "1." and so on, and suffix.
-func newLinearGroup(experts int, prefix, suffix string, out, in int, o Options) (*linearGroup, error) {
+func newLinearGroup(experts int, prefix, suffix string, out, in int, bias bool, o Options) (*linearGroup, error) {
 	g := &linearGroup{shared: o.Shared, workers: o.Workers}
 	for e := range experts {
 		name := prefix + strconv.Itoa(e) + "." + suffix
@@ -28,6 +28,7 @@ func newLinearGroup(experts int, prefix, suffix string, out, in int, o Options) 
 		if err != nil {
 			return nil, err
 		}
+		l.addBiasIf(bias)
 		g.layers = append(g.layers, l)
 	}
 	return g, nil

@@ -14,6 +14,9 @@ import (
 // mixing is causal softmax attention of queries, keys and values of many heads: what lies
 // between the projections of an attention, and how the input of the last one is kept.
 type mixing struct {
+	// Sinks, [1, heads], zeros at first, are the scores of keys without a value; nil: none.
+	Sinks *Param
+
 	layer            string // its name in taps
 	dim              int    // of what goes in and comes out
 	rotary           *Rotary
@@ -21,6 +24,8 @@ type mixing struct {
 	keyDim, valueDim int // of a head's query or key, and of its value
 
 	scale   float32 // of the scores
+	cap     float32 // of the scores; 0: none
+	window  int     // how many tokens a token sees; 0: all
 	workers int
 	shared  *Shared
 	scratch *scratch
@@ -37,13 +42,17 @@ type mixing struct {
 	probs    []float32  // [batch, heads, seq, seq], zero above the diagonal
 	hasProbs bool       // of the last Forward
 
+	// Of each row of probs: the probability of the sink; and of each head of a sequence the
+	// gradient of the sink.
+	sinkProbs, dSinks []float32
+
 	own struct { // memory
 		projections
 		mixed []float32
 	}
 }
 
-func newMixing(prefix string, dim int, r *Rotary, heads, kvHeads, keyDim, valueDim int, o Options) mixing {
+func newMixing(prefix string, dim int, r *Rotary, heads, kvHeads, keyDim, valueDim int, s Scores, o Options) mixing {
 	m := mixing{
 		layer: strings.TrimSuffix(prefix, "."), dim: dim, rotary: r, heads: heads, kvHeads: kvHeads, keyDim: keyDim, valueDim: valueDim,
 		scale:   float32(1 / math.Sqrt(float64(keyDim))),
@@ -53,6 +62,14 @@ func newMixing(prefix string, dim int, r *Rotary, heads, kvHeads, keyDim, valueD
 		policy:  o.keeping(),
 		rounder: newResultRounder(o.Operators.Softmax, 1),
 		sums:    newSums(o.Operators.Reductions),
+	}
+	if s.Scale != 0 {
+		m.scale = float32(s.Scale)
+	}
+	m.cap, m.window = float32(s.Cap), s.Window
+	if s.Sinks {
+		m.Sinks = newParam(prefix+"sinks", 1, heads)
+		m.Sinks.Decay = false
 	}
 	if o.Activations.keepsTiles() {
 		m.inE5M6 = &keptE5M6{workers: o.Workers}
@@ -118,6 +135,9 @@ func (m *mixing) mix(ctx context.Context) error {
 		sized(&m.probs, m.batch*m.heads*m.seq*m.seq)
 	}
 	sized(m.mixed, m.batch*m.seq*m.heads*m.valueDim)
+	if m.Sinks != nil {
+		sized(&m.sinkProbs, m.batch*m.heads*m.seq)
+	}
 	return m.eachGroup(ctx, (*headGroup).forward)
 }
 
@@ -173,8 +193,16 @@ func (m *mixing) attendBackward(ctx context.Context, dy []float32, output *Linea
 	sized(&s.dq, len(m.q))
 	clear(sized(&s.dk, len(m.k)))
 	clear(sized(&s.dv, len(m.v)))
+	if m.Sinks != nil {
+		sized(&m.dSinks, m.batch*m.heads)
+	}
 	if err := m.eachGroup(ctx, (*headGroup).backward); err != nil {
 		return err
+	}
+	if m.Sinks != nil {
+		for i, d := range m.dSinks {
+			m.Sinks.Grad[i%m.heads] += d
+		}
 	}
 	m.shared.tap(m.layer, ".query_gradient", s.dq, rows)
 	m.shared.tap(m.layer, ".key_gradient", s.dk, rows)
@@ -186,7 +214,7 @@ func (m *mixing) countActivations(n *ActivationBytes) {
 	if m.policy.Projections == Keep {
 		n.floats(m.q, m.k, m.v)
 	}
-	n.floats(m.probs)
+	n.floats(m.probs, m.sinkProbs)
 	if m.inE5M6 != nil {
 		n.Codes += len(m.inE5M6.codes)
 		n.Scales += 4 * len(m.inE5M6.scales)

@@ -2,6 +2,8 @@ package nn
 
 import (
 	"context"
+	"slices"
+	"strings"
 
 	"github.com/octavo-fp8/octavo/internal/parallel"
 )
@@ -9,18 +11,19 @@ import (
 // MLAConfig is the shape of an [MLA]. DeepSeek-V3 has Dim 7168, Heads 128, QueryRank 1536,
 // KVRank 512, NoPE 128, RoPE 64 and Value 128.
 type MLAConfig struct {
-	Dim   int // of what goes in and comes out
-	Heads int
+	Dim   int `json:"-"` // of what goes in and comes out
+	Heads int `json:"-"`
 
-	QueryRank int // of the latent that queries are made of; 0: they are made of the input
-	KVRank    int // of the latent that keys and values are made of
+	QueryRank int `json:"query_rank"` // of the latent that queries are made of; 0: they are made of the input
+	KVRank    int `json:"kv_rank"`    // of the latent that keys and values are made of
 
-	NoPE  int // of a head's query and key without position
-	RoPE  int // of a head's query and of the one key that all heads share, with position; even
-	Value int // of a head's value
+	NoPE  int `json:"nope"`  // of a head's query and key without position
+	RoPE  int `json:"rope"`  // of a head's query and of the one key that all heads share, with position; even
+	Value int `json:"value"` // of a head's value
 
-	Rotary  *Rotary // positions, of heads of RoPE; nil: none
-	NormEps float64 // of the norms of latents; 0: 1e-5
+	Rotary  *Rotary `json:"-"`                  // positions, of heads of RoPE; nil: none
+	NormEps float64 `json:"norm_eps,omitempty"` // of the norms of latents; 0: 1e-5
+	Scores  `json:"-"`
 }
 
 func (c MLAConfig) withDefaults() MLAConfig {
@@ -53,29 +56,28 @@ func (c MLAConfig) check() error {
 	case !validEps(c.NormEps):
 		return configError("MLAConfig.NormEps is %v: it must be above 0 and at most 1", c.NormEps)
 	}
-	for _, p := range c.shapes() {
-		if err := checkMatrix(p.Name+".weight", p.Rows, p.Cols); err != nil {
+	if err := c.Scores.check("MLAConfig"); err != nil {
+		return err
+	}
+	for _, p := range c.shapes(Biases{}) {
+		if err := checkMatrix(p.Name, p.Rows, p.Cols); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// shapes are those of the parameters, in their order, by the layers' names.
-func (c MLAConfig) shapes() []Shape {
+// shapes are those of the parameters, in their order.
+func (c MLAConfig) shapes(b Biases) []Shape {
 	key := c.NoPE + c.RoPE
-	query := []Shape{{"q_proj", c.Heads * key, c.Dim}}
+	query := linearShapes("q_proj", c.Heads*key, c.Dim, false)
 	if c.QueryRank > 0 {
-		query = []Shape{
-			{"q_a_proj", c.QueryRank, c.Dim}, {"q_a_layernorm", 1, c.QueryRank},
-			{"q_b_proj", c.Heads * key, c.QueryRank},
-		}
+		query = slices.Concat(linearShapes("q_a_proj", c.QueryRank, c.Dim, b.QueryKeyValue),
+			[]Shape{{"q_a_layernorm.weight", 1, c.QueryRank}, {"q_b_proj.weight", c.Heads * key, c.QueryRank}})
 	}
-	return append(query,
-		Shape{"kv_a_proj_with_mqa", c.KVRank + c.RoPE, c.Dim}, Shape{"kv_a_layernorm", 1, c.KVRank},
-		Shape{"kv_b_proj", c.Heads * (c.NoPE + c.Value), c.KVRank},
-		Shape{"o_proj", c.Dim, c.Heads * c.Value},
-	)
+	return slices.Concat(query, linearShapes("kv_a_proj_with_mqa", c.KVRank+c.RoPE, c.Dim, b.QueryKeyValue),
+		[]Shape{{"kv_a_layernorm.weight", 1, c.KVRank}, {"kv_b_proj.weight", c.Heads * (c.NoPE + c.Value), c.KVRank}},
+		linearShapes("o_proj", c.Dim, c.Heads*c.Value, b.Output), c.sinks(c.Heads))
 }
 
 // MLA is multi-head latent attention (DeepSeek-V2, arXiv 2405.04434, section 2.1), causal:
@@ -128,7 +130,8 @@ func (l *latent) begin(a *mixing, shared *latentMemory, rank int) {
 // NewMLA returns an MLA whose matrices are zero, to be filled in. Its parameters have the
 // names of DeepSeek-V3, behind prefix: "q_a_proj.weight", "q_a_layernorm.weight" and
 // "q_b_proj.weight", or "q_proj.weight" without a QueryRank; "kv_a_proj_with_mqa.weight",
-// "kv_a_layernorm.weight", "kv_b_proj.weight" and "o_proj.weight". The error is [ErrConfig].
+// "kv_a_layernorm.weight", "kv_b_proj.weight" and "o_proj.weight". Biases.QueryKeyValue are of
+// the projections from the input to latents, as in DeepSeek-V3. The error is [ErrConfig].
 func NewMLA(prefix string, c MLAConfig, o Options) (*MLA, error) {
 	if err := c.check(); err != nil {
 		return nil, err
@@ -144,21 +147,27 @@ func newMLA(prefix string, c MLAConfig, o Options) (*MLA, error) {
 	a := &MLA{
 		config: c,
 		input:  newCommonInput(o),
-		mixing: newMixing(prefix, c.Dim, c.Rotary, c.Heads, c.Heads, c.NoPE+c.RoPE, c.Value, o),
+		mixing: newMixing(prefix, c.Dim, c.Rotary, c.Heads, c.Heads, c.NoPE+c.RoPE, c.Value, c.Scores, o),
 	}
 	layers := map[string]**Linear{
 		"q_proj": &a.Query, "q_a_proj": &a.QueryDown, "q_b_proj": &a.Query,
 		"kv_a_proj_with_mqa": &a.KVDown, "kv_b_proj": &a.KV, "o_proj": &a.Output,
 	}
 	norms := map[string]**RMSNorm{"q_a_layernorm": &a.QueryNorm, "kv_a_layernorm": &a.KVNorm}
-	for _, s := range c.shapes() {
-		name, options := prefix+s.Name+".weight", o
-		if norm := norms[s.Name]; norm != nil {
-			*norm = newRMSNorm(name, s.Cols, c.NormEps, o)
+	for _, s := range c.shapes(o.Biases) {
+		name, options := prefix+s.Name, o
+		layer, kind, _ := strings.Cut(s.Name, ".")
+		to := layers[layer]
+		switch {
+		case norms[layer] != nil:
+			*norms[layer] = newRMSNorm(name, s.Cols, c.NormEps, o)
 			continue
-		}
-		to := layers[s.Name]
-		if to == &a.Output {
+		case kind == "bias":
+			(*to).addBiasIf(true)
+			continue
+		case to == nil: // the sinks
+			continue
+		case to == &a.Output:
 			options = o.roundInput()
 		}
 		var err error
@@ -189,9 +198,14 @@ func (a *MLA) output() *Linear { return a.Output }
 // Params returns the parameters in the order of the forward pass.
 func (a *MLA) Params() (params []*Param) {
 	if a.QueryDown != nil {
-		params = append(params, a.QueryDown.Weight, a.QueryNorm.Gain)
+		params = append(paramsOf(a.QueryDown), a.QueryNorm.Gain)
 	}
-	return append(params, a.Query.Weight, a.KVDown.Weight, a.KVNorm.Gain, a.KV.Weight, a.Output.Weight)
+	params = append(append(params, paramsOf(a.Query, a.KVDown)...), a.KVNorm.Gain)
+	params = append(params, paramsOf(a.KV, a.Output)...)
+	if a.Sinks != nil {
+		params = append(params, a.Sinks)
+	}
+	return params
 }
 
 // Forward writes the attention of x to y, both [batch·seq, dim], sequence after
@@ -245,7 +259,7 @@ func (a *MLA) compress(ctx context.Context) error {
 	moveColumns(*a.kv.raw, 0, c.KVRank, down, 0, c.KVRank+c.RoPE, c.KVRank, rows, a.workers)
 	moveColumns(shared, 0, c.RoPE, down, c.KVRank, c.KVRank+c.RoPE, c.RoPE, rows, a.workers)
 	if r := c.Rotary; r != nil {
-		r.rotate(shared, 1, 0, a.seq, a.workers, 1)
+		r.rotate(shared, 1, 0, a.seq, a.seq, a.workers, 1)
 	}
 	return nil
 }
@@ -355,7 +369,7 @@ func (a *MLA) eachHead(do func(row, i int)) {
 func (a *MLA) rotateQueries(q []float32, sign float32) {
 	if r := a.config.Rotary; r != nil {
 		a.eachHead(func(row, i int) {
-			r.rotateHead(q[i*a.keyDim+a.config.NoPE:][:a.config.RoPE], row%a.seq, sign)
+			r.rotateHead(q[i*a.keyDim+a.config.NoPE:][:a.config.RoPE], row%a.seq, a.seq, sign)
 		})
 	}
 }
@@ -383,7 +397,7 @@ func (a *MLA) Backward(ctx context.Context, dx, dy []float32) error {
 	dUp, dShared := sized(&s.keysValues, rows*c.Heads*(c.NoPE+c.Value)), sized(&s.sharedKey, rows*c.RoPE)
 	a.gather(dUp, dShared)
 	if r := c.Rotary; r != nil {
-		r.rotate(dShared, 1, 0, a.seq, a.workers, -1)
+		r.rotate(dShared, 1, 0, a.seq, a.seq, a.workers, -1)
 	}
 	dNormed, dRaw := sized(&s.dLatentNormed, rows*c.KVRank), sized(&s.dLatent, rows*c.KVRank)
 	if err := a.KV.Backward(ctx, dNormed, dUp); err != nil {

@@ -13,7 +13,7 @@ import (
 
 // MLP is the SwiGLU feed-forward of Shazeer (arXiv 2002.05202),
 // down(silu(gate(x)) · up(x)), with Smooth-SwiGLU (Fishman et al., arXiv 2409.12517)
-// where its options have a Smoothing.
+// where its options have a Smoothing, and another [Gate] where they have one.
 type MLP struct {
 	Gate, Up, Down *Linear
 
@@ -23,6 +23,7 @@ type MLP struct {
 	shared      *Shared
 	scratch     *scratch
 
+	gate     Gate
 	smoother *swiglu.Smoother // nil: plain SwiGLU
 	scales   swiglu.Scales    // of the last Forward; none without a smoother
 
@@ -42,8 +43,8 @@ type MLP struct {
 }
 
 // NewMLP returns an MLP whose weights are zero, to be filled in. They are named
-// prefix+"gate_proj.weight", "up_proj.weight" and "down_proj.weight". The error is
-// [ErrConfig].
+// prefix+"gate_proj.weight", "up_proj.weight" and "down_proj.weight", and biases
+// "gate_proj.bias" and so on. The error is [ErrConfig].
 func NewMLP(prefix string, dim, hidden int, o Options) (*MLP, error) {
 	if err := checkMatrix(prefix+"up_proj.weight", hidden, dim); err != nil {
 		return nil, err
@@ -59,12 +60,12 @@ func newMLP(prefix string, dim, hidden int, o Options) (*MLP, error) {
 	m := &MLP{
 		layer: strings.TrimSuffix(prefix, "."), dim: dim, hidden: hidden,
 		workers: o.Workers, shared: o.Shared, scratch: &o.Shared.scratch,
-		input: newCommonInput(o), policy: o.keeping(),
+		input: newCommonInput(o), policy: o.keeping(), gate: o.Gate,
 	}
 	err := newLinears(prefix,
-		linearSpec{&m.Gate, "gate_proj.weight", hidden, dim, o.roundInput()},
-		linearSpec{&m.Up, "up_proj.weight", hidden, dim, o.roundInput()},
-		linearSpec{&m.Down, "down_proj.weight", dim, hidden, o.roundGradient()},
+		linearSpec{&m.Gate, "gate_proj.weight", hidden, dim, o.roundInput(), o.Biases.MLP},
+		linearSpec{&m.Up, "up_proj.weight", hidden, dim, o.roundInput(), o.Biases.MLP},
+		linearSpec{&m.Down, "down_proj.weight", dim, hidden, o.roundGradient(), o.Biases.MLP},
 	)
 	if err != nil {
 		return nil, err
@@ -80,8 +81,8 @@ func newMLP(prefix string, dim, hidden int, o Options) (*MLP, error) {
 	return m, err
 }
 
-// Params returns the weights: gate, up, down.
-func (m *MLP) Params() []*Param { return []*Param{m.Gate.Weight, m.Up.Weight, m.Down.Weight} }
+// Params returns the weights, each before its bias: gate, up, down.
+func (m *MLP) Params() []*Param { return paramsOf(m.linears()...) }
 
 func (m *MLP) linears() []*Linear { return []*Linear{m.Gate, m.Up, m.Down} }
 
@@ -165,7 +166,7 @@ func (m *MLP) multiply() {
 	z := sized(m.product, len(u))
 	parallel.For(m.rows, 16, m.workers, func(first, end int) {
 		lo, hi := first*m.hidden, end*m.hidden
-		swiglu.Forward(z[lo:hi], u[lo:hi], g[lo:hi], m.scales.Tokens(first, end))
+		m.gate.multiply(z[lo:hi], u[lo:hi], g[lo:hi], m.scales.Tokens(first, end))
 	})
 }
 
@@ -192,7 +193,7 @@ func (m *MLP) Backward(ctx context.Context, dx, dy []float32) error {
 	}
 	parallel.For(m.rows, 16, m.workers, func(first, end int) {
 		lo, hi := first*m.hidden, end*m.hidden
-		swiglu.Backward(du[lo:hi], dg[lo:hi], dz[lo:hi], u[lo:hi], g[lo:hi], m.scales.Tokens(first, end))
+		m.gate.backward(du[lo:hi], dg[lo:hi], dz[lo:hi], u[lo:hi], g[lo:hi], m.scales.Tokens(first, end))
 	})
 	m.input.begin()
 	if err := m.Gate.backward(ctx, dx, dg, m.input); err != nil {

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/octavo-fp8/octavo/internal/guard"
+	"github.com/octavo-fp8/octavo/internal/parallel"
 	"github.com/octavo-fp8/octavo/tensor"
 )
 
@@ -20,7 +21,7 @@ type Llama struct {
 	shared Shared
 	params []*Param
 
-	rotary    *Rotary
+	rotaries  [2]*Rotary // of layers that see all, and of those with a window
 	embedding *Embedding
 	blocks    []*Block
 	norm      *RMSNorm
@@ -61,7 +62,27 @@ func NewLlama(cfg Config, seed uint64) (*Llama, error) {
 }
 
 // NewZeroLlama is [NewLlama] with matrices of zeros, to be filled in.
-func NewZeroLlama(cfg Config) (*Llama, error) {
+func NewZeroLlama(cfg Config) (*Llama, error) { return newZeroLlama(cfg, func(*Param) {}) }
+
+// NewUnreadLlama is [NewZeroLlama] whose matrices, and their gradients, all share one memory of
+// zeros, which nobody may write to: it is for those who point Value to others while they are
+// needed, of models larger than memory.
+func NewUnreadLlama(cfg Config) (*Llama, error) {
+	var zeros []float32
+	return newZeroLlama(cfg, func(p *Param) {
+		n := len(p.Value)
+		if p.Rows == 1 {
+			return
+		}
+		if n > len(zeros) {
+			zeros = p.Value
+		}
+		p.Value, p.Grad = zeros[:n:n], zeros[:n:n]
+	})
+}
+
+// newZeroLlama calls made for each parameter when it is made.
+func newZeroLlama(cfg Config, made func(*Param)) (*Llama, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
@@ -69,21 +90,27 @@ func NewZeroLlama(cfg Config) (*Llama, error) {
 	m := &Llama{cfg: cfg}
 	o := cfg.options(&m.shared)
 	m.embedding = newEmbedding(embeddingName, cfg.Vocab, cfg.Dim, o)
+	m.embedding.scale = float32(cfg.EmbeddingScale)
+	m.rotaries[0], m.rotaries[1] = cfg.Rotaries()
 	m.params = append(m.params, m.embedding.Table)
-
+	made(m.embedding.Table)
 	for layer := range cfg.Layers {
 		b, err := m.newBlock(layer)
 		if err != nil {
 			return nil, err
 		}
 		m.blocks = append(m.blocks, b)
-		m.params = append(m.params, b.Params()...)
+		for _, p := range b.Params() {
+			made(p)
+			m.params = append(m.params, p)
+		}
 	}
 	m.norm = newRMSNorm(lastNormName, cfg.Dim, cfg.NormEps, o)
 	m.params = append(m.params, m.norm.Gain)
 	table := m.embedding.Table
 	if !cfg.TieHead {
 		table = newParam(headName, cfg.Vocab, cfg.Dim)
+		made(table)
 		m.params = append(m.params, table)
 	}
 	var err error
@@ -93,21 +120,20 @@ func NewZeroLlama(cfg Config) (*Llama, error) {
 	return m, err
 }
 
-// newBlock returns a layer. All share the rotations of the first.
+// newBlock returns a layer.
 func (m *Llama) newBlock(layer int) (*Block, error) {
 	c, prefix := m.cfg, layerPrefix(layer)
 	o := c.layerOptions(layer, &m.shared)
 	b := newEmptyBlock(prefix, c.Dim, c.NormEps, o)
-	if m.rotary == nil {
-		m.rotary = newRotary(c.rotaryDim(), c.Context, c.RopeTheta, c.RopeScaling)
+	rotary := m.rotaries[0]
+	if c.window(layer) > 0 {
+		rotary = m.rotaries[1]
 	}
 	var err error
 	if c.MLA != nil {
-		err = b.addMLA(prefix, c.mla(m.rotary), o)
+		err = b.addMLA(prefix, c.mla(layer, rotary), o)
 	} else {
-		err = b.addAttention(prefix, AttentionConfig{
-			Dim: c.Dim, Heads: c.Heads, KVHeads: c.KVHeads, HeadDim: c.headDim(), Rotary: m.rotary,
-		}, o)
+		err = b.addAttention(prefix, c.attention(layer, rotary), c.NormEps, o)
 	}
 	switch {
 	case err != nil:
@@ -231,7 +257,18 @@ func (m *Llama) forward(ctx context.Context, tokens []int32, batch, seq int) ([]
 	if err := m.norm.Forward(ctx, sized(&m.normed, n), stream); err != nil {
 		return nil, err
 	}
-	return m.logits, m.head.Forward(ctx, sized(&m.logits, rows*m.cfg.Vocab), m.normed, rows)
+	if err := m.head.Forward(ctx, sized(&m.logits, rows*m.cfg.Vocab), m.normed, rows); err != nil {
+		return nil, err
+	}
+	if m.cfg.LogitCap != 0 {
+		m.eachLogit(func(lo, hi int) { m.cfg.CapLogits(m.logits[lo:hi]) })
+	}
+	return m.logits, nil
+}
+
+// eachLogit calls do with ranges of logits.
+func (m *Llama) eachLogit(do func(lo, hi int)) {
+	parallel.For(len(m.logits), elementGrain, m.cfg.Workers, do)
 }
 
 // streamAt returns the memory of the residual stream before a block, or after the last.
@@ -352,6 +389,14 @@ func (m *Llama) backward(ctx context.Context, dLogits []float32, scale float32) 
 	m.state = idle
 	m.shared.scaling.BeginBackward()
 	d, dNormed := sized(&m.dStream, len(m.normed)), sized(&m.shared.scratch.dNormed, len(m.normed))
+	if limit := float32(m.cfg.LogitCap); limit != 0 {
+		capped := sized(&m.dLogits, len(dLogits))
+		m.eachLogit(func(lo, hi int) {
+			copy(capped[lo:hi], dLogits[lo:hi])
+			capSlopes(capped[lo:hi], m.logits[lo:hi], 1, limit)
+		})
+		dLogits = capped
+	}
 	if err := m.head.Backward(ctx, dNormed, dLogits); err != nil {
 		return err
 	}

@@ -181,7 +181,7 @@ func TestConfigErrorsNameTheField(t *testing.T) {
 		"Config.RopeScaling.Factor is NaN":       func(c *Config) { c.RopeScaling.Factor = math.NaN() },
 		"Config.RopeScaling.Factor is 0:":        func(c *Config) { c.RopeScaling.Original = 8 },
 		"Config.RopeScaling.Original is 0:":      func(c *Config) { c.RopeScaling = RopeScaling{Factor: 2, Low: 1, High: 2} },
-		"Config.RopeScaling.Low is 2 and High 2": func(c *Config) { c.RopeScaling = RopeScaling{2, 9, 2, 2} },
+		"Config.RopeScaling.Low is 2 and High 2": func(c *Config) { c.RopeScaling = RopeScaling{Factor: 2, Original: 9, Low: 2, High: 2} },
 		"Config.NormEps is NaN":                  func(c *Config) { c.NormEps = math.NaN() },
 		"Config.Workers is -2: it must not be n": func(c *Config) { c.Workers = -2 },
 	} {

@@ -112,7 +112,7 @@ func TestScaledRotary(t *testing.T) {
 // someAttention has random weights and grouped heads with rotary positions.
 func someAttention(t *testing.T) *Attention {
 	t.Helper()
-	rotary, err := NewRotary(tiny.headDim(), tiny.Context, 0)
+	rotary, err := NewRotary(tiny.Dim/tiny.Heads, tiny.Context, 0)
 	require.NoError(t, err)
 	a, err := NewAttention("attention.", AttentionConfig{Dim: tiny.Dim, Heads: tiny.Heads, KVHeads: tiny.KVHeads, Rotary: rotary}, Options{})
 	require.NoError(t, err)
@@ -296,8 +296,8 @@ func TestRotateFrom(t *testing.T) {
 	parts := slices.Clone(whole)
 	require.NoError(t, r.Rotate(whole, heads, seq, 0))
 	for first, end := range map[int]int{0: 4, 4: 5, 5: 9, 9: 9} {
-		require.NoError(t, r.RotateFrom(parts[first*heads*dim:end*heads*dim], heads, first, 1))
+		require.NoError(t, r.RotateFrom(parts[first*heads*dim:end*heads*dim], heads, first, 0, 1))
 	}
 	require.Equal(t, whole, parts)
-	require.ErrorContains(t, r.RotateFrom(whole[:2*heads*dim], heads, 8, 0), "2 rows from position 8 on: there are positions for 9")
+	require.ErrorContains(t, r.RotateFrom(whole[:2*heads*dim], heads, 8, 0, 0), "2 rows from position 8 on: there are positions for 9")
 }

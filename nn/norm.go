@@ -12,7 +12,7 @@ import (
 // RMSNorm is root mean square normalization (Zhang & Sennrich, arXiv 1910.07467),
 // row by row: y = gain · x / r with r = √(mean(x²) + eps).
 type RMSNorm struct {
-	Gain *Param // [1, dim], ones at first
+	Gain *Param // [1, dim], ones at first; with Norms.PlusOne zeros, to which 1 is added
 
 	bias    *Param // of a LayerNorm, which has its input centered; nil: none
 	layer   string
@@ -24,6 +24,10 @@ type RMSNorm struct {
 
 	loop    parallel.Loop
 	forward func(lo, hi int) // forwardRows: a closure, made once
+
+	plusOne bool
+	gains   []float32 // what rows are multiplied by
+	summed  []float32 // memory of it
 
 	x, y    []float32 // what Forward was given; y until it returns
 	inverse []float32 // 1/r of each row
@@ -54,10 +58,25 @@ const defaultNormEps = 1e-5
 func validEps(eps float64) bool { return eps > 0 && eps <= 1 }
 
 func newRMSNorm(name string, dim int, eps float64, o Options) *RMSNorm {
-	return &RMSNorm{
+	n := &RMSNorm{
 		Gain: newGain(name, dim), layer: strings.TrimSuffix(name, ".weight"),
-		eps: eps, shared: o.Shared, workers: o.Workers,
+		eps: eps, plusOne: o.Norms.PlusOne, shared: o.Shared, workers: o.Workers,
 		rounder: newResultRounder(o.Operators.Normalization, 1), sums: newSums(o.Operators.Reductions),
+	}
+	if n.plusOne {
+		clear(n.Gain.Value)
+	}
+	return n
+}
+
+// setGains sets what rows are multiplied by.
+func (n *RMSNorm) setGains() {
+	n.gains = n.Gain.Value
+	if n.plusOne {
+		n.gains = sized(&n.summed, n.Gain.Cols)
+		for i, w := range n.Gain.Value {
+			n.gains[i] = 1 + w
+		}
 	}
 }
 
@@ -78,6 +97,7 @@ func (n *RMSNorm) Forward(ctx context.Context, y, x []float32) error {
 		n.forward = n.forwardRows
 	}
 	n.x, n.y = x, y
+	n.setGains()
 	n.loop.For(rows, 16, n.workers, n.forward)
 	n.y = nil
 	n.shared.tap(n.layer, ".output", y, rows)
@@ -92,7 +112,7 @@ func (n *RMSNorm) forwardRows(lo, hi int) {
 		x, y := n.x[r*dim:(r+1)*dim], n.y[r*dim:(r+1)*dim]
 		mean := float64(n.sums.dot(x, x)) / float64(dim)
 		n.inverse[r] = float32(1 / math.Sqrt(mean+n.eps))
-		normalizeRow(y, x, n.Gain.Value, n.inverse[r])
+		normalizeRow(y, x, n.gains, n.inverse[r])
 		if n.bias != nil {
 			addTo(y, y, n.bias.Value)
 		}
@@ -129,6 +149,7 @@ func (n *RMSNorm) Backward(ctx context.Context, dx, dy []float32) error {
 		return err
 	}
 	n.ready = false
+	n.setGains()
 	n.gainBackward(dy)
 	if n.bias != nil {
 		addRows(n.bias.Grad, dy, n.workers)
@@ -137,7 +158,7 @@ func (n *RMSNorm) Backward(ctx context.Context, dx, dy []float32) error {
 	parallel.For(len(n.inverse), 16, n.workers, func(lo, hi int) {
 		for r := lo; r < hi; r++ {
 			a, b := r*dim, (r+1)*dim
-			normalizeRowBackward(dx[a:b], dy[a:b], n.x[a:b], n.Gain.Value, n.inverse[r], n.sums)
+			normalizeRowBackward(dx[a:b], dy[a:b], n.x[a:b], n.gains, n.inverse[r], n.sums)
 			if n.bias != nil {
 				n.center(dx[a:b], dx[a:b])
 			}

@@ -31,27 +31,27 @@ type Operators struct {
 	// rounded once more, to the bits of the format's mantissa, with the exponents of
 	// float32, as if it had a scale of its own; the order is that of FP32. A sum that is
 	// large beside its terms so stops growing: in E4M3 at 16 equal ones.
-	Reductions NarrowFormat
+	Reductions NarrowFormat `json:"reductions,omitempty"`
 
 	// Normalization are the results of RMSNorm, and the gradients of its inputs. Its
 	// sums and 1/r are FP32, and so are gains and their gradients.
-	Normalization NarrowFormat
+	Normalization NarrowFormat `json:"normalization,omitempty"`
 
 	// Softmax are the probabilities of attention, as they are multiplied by values in both
 	// passes, and the gradients of scores, as they are multiplied by keys and by queries.
-	Softmax NarrowFormat
+	Softmax NarrowFormat `json:"softmax,omitempty"`
 
 	// Embedding are the rows that are looked up, and the gradients that are added to
 	// those of the table.
-	Embedding NarrowFormat
+	Embedding NarrowFormat `json:"embedding,omitempty"`
 
 	// Head has the output head of a Llama multiply operands as [DefaultRounding] of the
 	// format says, in all three products. The softmax of the loss is FP32.
-	Head NarrowFormat
+	Head NarrowFormat `json:"head,omitempty"`
 
 	// Residual is the residual stream after each addition, two in a block, and its gradient
 	// after each.
-	Residual NarrowFormat
+	Residual NarrowFormat `json:"residual,omitempty"`
 }
 
 // fields returns the formats by the names of their fields.

@@ -205,7 +205,7 @@ func TestReductionsInModel(t *testing.T) {
 		row := func(x []float32, i int) []float32 { return x[i*dim : (i+1)*dim] }
 		rotary, err := NewRotary(dim, cfg.Context, 0)
 		require.NoError(t, err)
-		rotary.rotate(a.scratch.dq, 1, 0, seq, 1, 1)
+		rotary.rotate(a.scratch.dq, 1, 0, seq, seq, 1, 1)
 		for i := range seq {
 			p, d := a.probs[i*seq:][:i+1], make([]float32, i+1)
 			for j := range d {
@@ -248,7 +248,7 @@ func TestReductions(t *testing.T) {
 		for i := range e {
 			e[i] *= inverse
 		}
-		softmax(scores, 1, s)
+		softmax(scores, 1, noSink, s)
 		require.Equal(t, e, scores, f)
 
 		const dim = 77

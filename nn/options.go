@@ -19,6 +19,9 @@ type Options struct {
 	Smoothing *swiglu.Smoothing // of the SwiGLU in an MLP; nil: plain SwiGLU
 
 	Activations ActivationFormat // how they are kept for Backward; all but the zero value need FP8
+	Norms       Norms            // of norms and attention; those after both are of a block
+	Biases      Biases           // of attention, MLPs and experts
+	Gate        Gate             // of MLPs and experts
 	Operators   Operators        // formats of other operators than linear layers; the zero value: FP32
 	Workers     int              // goroutines; 0: GOMAXPROCS. Results do not depend on it.
 
@@ -128,6 +131,13 @@ func (o Options) check(what string) error {
 		if err := o.Smoothing.Check(); err != nil {
 			return configError("%s.Smoothing: %w", what, err)
 		}
+	}
+	if err := o.Gate.check(what, o.Smoothing); err != nil {
+		return err
+	}
+	if o.Smoothing != nil && o.Biases.MLP {
+		return configError("%s.Smoothing: the bias of the down projection would be divided by its scales: "+
+			"leave one out", what)
 	}
 	if err := o.Operators.check(what); err != nil {
 		return err

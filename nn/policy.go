@@ -29,8 +29,8 @@ func (k *Keeping) UnmarshalText(text []byte) error { return keepings.UnmarshalTe
 
 // Policy says of each class of a block's activations how it comes from the forward to the
 // backward pass. What a block is given, the residual stream, is always kept, and so are one
-// number a row of each norm, scales of Smooth-SwiGLU, and scores, choices and weights of
-// routers. What a class is computed again from is computed again too unless it is kept in
+// number a row of each norm and of each sink, scales of Smooth-SwiGLU, scores, choices and weights
+// of routers, and the result of an MLP or of experts that a norm follows. What a class is computed again from is computed again too unless it is kept in
 // FP32. The zero value keeps all in FP32.
 type Policy struct {
 	// Norms are the results of norms, which linear layers read, and for experts those rows
@@ -40,10 +40,10 @@ type Policy struct {
 	// Latents are those of [MLA], before their norms.
 	Latents Keeping `json:"latents"`
 
-	Projections   Keeping `json:"projections"`   // queries, keys and values, with their positions
+	Projections   Keeping `json:"projections"`   // queries, keys and values, with their positions; queries and keys before their norms too
 	Probabilities Keeping `json:"probabilities"` // of attention
 	Mixed         Keeping `json:"mixed"`         // values that attention has weighted
-	Middle        Keeping `json:"middle"`        // the residual stream between attention and MLP
+	Middle        Keeping `json:"middle"`        // the residual stream between attention and MLP; the result of attention that a norm follows too
 	Branches      Keeping `json:"branches"`      // both inputs of SwiGLU: of gate and of up
 	Product       Keeping `json:"product"`       // the result of SwiGLU
 	Outputs       Keeping `json:"outputs"`       // results of routed experts

@@ -116,6 +116,11 @@ func policyModels() map[string]Config {
 	smooth := withFP8(ragged(), DefaultFP8())
 	smooth.Smoothing = &swiglu.Smoothing{Axis: swiglu.PerToken}
 	all["smooth"], all["smooth tiles"] = smooth, deepSeekV3Of(smooth)
+	for _, f := range featured() {
+		all[f.name], all[f.name+" FP8"] = f.config, withFP8(f.config, DefaultFP8())
+		all[f.name+" tiles"] = deepSeekV3Of(f.config)
+		all[f.name+" SwiGLU"] = kept(withFP8(f.config, DefaultFP8()), ActivationsFP8SwiGLU)
+	}
 	return all
 }
 

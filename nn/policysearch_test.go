@@ -64,6 +64,7 @@ func turnBytes(m *Llama) (n int) {
 	for _, x := range [][]float32{
 		s.normed, s.mlpNormed, s.mixed, s.product, s.middle, s.q, s.k, s.v, s.u, s.g, s.expertInput, s.expertOutput,
 		s.queryLatent.raw, s.queryLatent.normed, s.kvLatent.raw, s.kvLatent.normed,
+		s.rawHeads.q, s.rawHeads.k, s.attended,
 	} {
 		n += 4 * cap(x)
 	}

@@ -7,12 +7,16 @@ import (
 
 // Rotary rotates the pairs (0, 1), (2, 3), ... of a head's elements by angles that
 // grow with the position (Su et al., arXiv 2104.09864): pair i of position p by
-// p·theta^(-2i/headDim). It does not change and may be shared by the attention of all
-// layers, and used concurrently.
+// p·theta^(-2i/dim), where dim elements of a head are rotated, the first ones, or all. It does
+// not change and may be shared by the attention of all layers, and used concurrently.
 type Rotary struct {
-	headDim, context int
-	cos, sin         []float32 // [context, headDim/2]
+	headDim, dim, context int
+	original              int       // the longest sequence that is rotated by short
+	short, long           rotations // the same but for LongRoPE
 }
+
+// rotations are those of each position, [context, dim/2].
+type rotations struct{ cos, sin []float32 }
 
 const defaultRopeTheta = 1e4
 
@@ -39,29 +43,47 @@ func NewScaledRotary(headDim, context int, theta float64, s RopeScaling) (*Rotar
 	if _, ok := product(context, headDim); !ok {
 		return nil, configError("rotary positions of %d elements in a context of %d: that is too large", headDim, context)
 	}
-	if err := s.check("RopeScaling"); err != nil {
+	if err := s.checkFor("RopeScaling", headDim, theta); err != nil {
 		return nil, err
 	}
-	return newRotary(headDim, context, theta, s), nil
+	return newRotary(headDim, headDim, context, theta, s), nil
 }
 
 func validTheta(theta float64) bool { return theta >= 1 && theta <= 1e12 }
 
-func newRotary(headDim, context int, theta float64, s RopeScaling) *Rotary {
-	half := headDim / 2
-	r := &Rotary{
-		headDim: headDim, context: context,
-		cos: make([]float32, context*half),
-		sin: make([]float32, context*half),
+// newRotary returns the rotations of the first dim elements of heads.
+func newRotary(headDim, dim, context int, theta float64, s RopeScaling) *Rotary {
+	r := &Rotary{headDim: headDim, dim: dim, context: context, original: context}
+	r.short = newRotations(dim, context, theta, s, false)
+	r.long = r.short
+	if s.Long != nil {
+		r.original = s.Original
+		r.long = newRotations(dim, context, theta, s, true)
 	}
-	for i := range half {
-		frequency := s.frequency(elementary.Pow(theta, -float64(i)/float64(half)))
+	return r
+}
+
+func newRotations(dim, context int, theta float64, s RopeScaling, long bool) rotations {
+	half := dim / 2
+	r := rotations{make([]float32, context*half), make([]float32, context*half)}
+	for i, frequency := range s.frequencies(dim, theta, long) {
 		for position := range context {
 			sin, cos := elementary.SinCos(float64(float64(position) * frequency))
+			if s.Attention != 0 {
+				sin, cos = sin*s.Attention, cos*s.Attention
+			}
 			r.sin[position*half+i], r.cos[position*half+i] = float32(sin), float32(cos)
 		}
 	}
 	return r
+}
+
+// of returns the rotations of sequences of a length.
+func (r *Rotary) of(length int) *rotations {
+	if length > r.original {
+		return &r.long
+	}
+	return &r.short
 }
 
 // Rotate rotates x, [rows, heads·headDim], in place; the position of a row is its
@@ -71,8 +93,9 @@ func (r *Rotary) Rotate(x []float32, heads, seq, workers int) error {
 }
 
 // RotateFrom rotates x, [rows, heads·headDim], in place: rows of one sequence, the first of
-// them at position first. Workers 0 is GOMAXPROCS. The error is [ErrInput].
-func (r *Rotary) RotateFrom(x []float32, heads, first, workers int) error {
+// them at position first. Length is the number of tokens by which LongRoPE chooses its factors;
+// 0: those up to the last row. Workers 0 is GOMAXPROCS. The error is [ErrInput].
+func (r *Rotary) RotateFrom(x []float32, heads, first, length, workers int) error {
 	width, ok := product(heads, r.headDim)
 	switch {
 	case !ok || width == 0 || uint64(len(x))%width != 0:
@@ -84,12 +107,15 @@ func (r *Rotary) RotateFrom(x []float32, heads, first, workers int) error {
 	case workers < 0:
 		return inputError("rotary positions: workers are %d: they must not be negative", workers)
 	}
-	r.rotate(x, heads, first, max(r.context-first, 1), workers, 1)
+	if length == 0 {
+		length = first + int(uint64(len(x))/width)
+	}
+	r.rotate(x, heads, first, max(r.context-first, 1), length, workers, 1)
 	return nil
 }
 
-// RotateBack undoes Rotate. It is its backward pass: the transpose of a rotation is
-// the rotation back.
+// RotateBack is the backward pass of Rotate: the transpose of a rotation is the rotation back.
+// It undoes Rotate, but for the attention factor of a [RopeScaling], which is in both.
 func (r *Rotary) RotateBack(x []float32, heads, seq, workers int) error {
 	return r.checked(x, heads, seq, workers, -1)
 }
@@ -104,38 +130,38 @@ func (r *Rotary) checked(x []float32, heads, seq, workers int, sign float32) err
 	case workers < 0:
 		return inputError("rotary positions: workers are %d: they must not be negative", workers)
 	}
-	r.rotate(x, heads, 0, seq, workers, sign)
+	r.rotate(x, heads, 0, seq, seq, workers, sign)
 	return nil
 }
 
 // rotate rotates by the angles times sign, which is 1 or -1: rows of sequences of seq, the first
-// of each at position first.
-func (r *Rotary) rotate(x []float32, heads, first, seq, workers int, sign float32) {
+// of each at position first, with the rotations of sequences of a length.
+func (r *Rotary) rotate(x []float32, heads, first, seq, length, workers int, sign float32) {
 	const grain = 16
 	rows := len(x) / (heads * r.headDim)
 	if rows <= grain { // so that a token takes no closure
-		r.rotateRows(x, heads, 0, rows, first, seq, sign)
+		r.rotateRows(x, heads, 0, rows, first, seq, length, sign)
 		return
 	}
 	parallel.For(rows, grain, workers, func(lo, hi int) {
-		r.rotateRows(x, heads, lo, hi, first, seq, sign)
+		r.rotateRows(x, heads, lo, hi, first, seq, length, sign)
 	})
 }
 
 // rotateRows is rotate of rows [lo, hi).
-func (r *Rotary) rotateRows(x []float32, heads, lo, hi, first, seq int, sign float32) {
+func (r *Rotary) rotateRows(x []float32, heads, lo, hi, first, seq, length int, sign float32) {
 	width := heads * r.headDim
 	for row := lo; row < hi; row++ {
 		for h := range heads {
 			at := row*width + h*r.headDim
-			r.rotateHead(x[at:at+r.headDim], first+row%seq, sign)
+			r.rotateHead(x[at:at+r.headDim], first+row%seq, length, sign)
 		}
 	}
 }
 
-func (r *Rotary) rotateHead(head []float32, position int, sign float32) {
-	half := r.headDim / 2
-	cos, sin := r.cos[position*half:][:half], r.sin[position*half:][:half]
+func (r *Rotary) rotateHead(head []float32, position, length int, sign float32) {
+	half, t := r.dim/2, r.of(length)
+	cos, sin := t.cos[position*half:][:half], t.sin[position*half:][:half]
 	for i, c := range cos {
 		s := sin[i] * sign
 		a, b := head[2*i], head[2*i+1]

@@ -15,19 +15,19 @@ import (
 // operands is rounded from FP32 for its product, in the order in which the product
 // sums, so a block of 1x128 lies along tokens for the weight gradient, as in [FP8].
 type Rounding struct {
-	Input    Narrowing // x of y = x·Wᵀ and of dW = dyᵀ·x
-	Weight   Narrowing // W of y = x·Wᵀ and of dx = dy·W
-	Gradient Narrowing // dy of dx = dy·W and of dW = dyᵀ·x
+	Input    Narrowing `json:"-"` // x of y = x·Wᵀ and of dW = dyᵀ·x
+	Weight   Narrowing `json:"-"` // W of y = x·Wᵀ and of dx = dy·W
+	Gradient Narrowing `json:"-"` // dy of dx = dy·W and of dW = dyᵀ·x
 
 	// BF16Results rounds what the products give, y, dx and dW, to the nearest BF16, as
 	// kernels do that write BF16.
-	BF16Results bool
+	BF16Results bool `json:"bf16_results"`
 
 	// Stochastic and Seed do with gradients what they do in [FP8]. With 4 bits,
 	// gradients rounded to nearest are known to harm: TransformerEngine's NVFP4 recipe
 	// rounds them at random.
-	Stochastic bool
-	Seed       uint64
+	Stochastic bool   `json:"stochastic"`
+	Seed       uint64 `json:"seed,string"`
 }
 
 // Narrowing is how operands are rounded: to nearest even, what is beyond the largest
@@ -39,14 +39,14 @@ type Rounding struct {
 // profiles te-block-pow2 and te-block of package scaling. BF16 has FP32's range and no
 // scale, whatever the other fields say; its overflow is infinite.
 type Narrowing struct {
-	Format     NarrowFormat
-	Block      tensor.Block // shares a scale
-	ExactScale bool         // m = max/amax, as Sun et al. scale; else the power of two at or below
+	Format     NarrowFormat `json:"format"`
+	Block      tensor.Block `json:"-"`           // shares a scale
+	ExactScale bool         `json:"exact_scale"` // m = max/amax, as Sun et al. scale; else the power of two at or below
 
 	// Recipe, unless nil, takes the place of the others: values become what their codes under
 	// it stand for, as [tensor.Dequantize] gives them. It must not be a delayed one. Gradients
 	// that are rounded at random are so under its Policy.
-	Recipe *scaling.Recipe
+	Recipe *scaling.Recipe `json:"-"`
 }
 
 // DefaultRounding returns a Rounding of all operands to one format. For BF16 that is

@@ -199,8 +199,8 @@ func TestRoundingIsFP8(t *testing.T) {
 		m, n, k int
 	}{{x, w, rows, out, in}, {dy, flip(w, out), rows, in, out}, {flip(dy, rows), flip(x, rows), out, in, rows}}
 	for _, pair := range []struct {
-		FP8
-		Rounding
+		FP8      FP8
+		Rounding Rounding
 	}{{eight, rounding}, {hybrid, hybridRounding}} {
 		want, got := results(Options{FP8: &pair.FP8}), results(Options{Rounding: &pair.Rounding})
 		for p, s := range sums {

@@ -1,6 +1,7 @@
 package nn
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"slices"
@@ -17,39 +18,42 @@ import (
 // zero value of the others is DeepSeek-V3's way (arXiv 2412.19437, section 2.1.2) without
 // groups, factor and balancing.
 type RouterConfig struct {
-	Experts int // that there are to choose from
-	TopK    int // that are chosen for each token
+	Experts int `json:"experts"` // that there are to choose from
+	TopK    int `json:"top_k"`   // that are chosen for each token
 
-	Score Scoring // how the router's logits become scores
+	Score Scoring `json:"score"` // how the router's logits become scores
 
 	// Unnormalized makes the weights of the chosen experts their scores as they are, not
 	// divided by their sum.
-	Unnormalized bool
+	Unnormalized bool `json:"unnormalized"`
 
-	Scale float64 // that weights are multiplied by; 0: 1
+	Scale float64 `json:"scale"` // that weights are multiplied by; 0: 1
 
 	// Groups of as many experts each, of which TopGroups are chosen first: those with the
-	// largest sums of their TopK/TopGroups largest scores, or of their largest where that
-	// is less than one. Experts of others are not chosen, so that a token is sent to few
+	// largest sums of their GroupScores largest scores. Experts of others are not chosen, so that a token is sent to few
 	// nodes. 0: no groups.
-	Groups, TopGroups int
+	Groups    int `json:"groups"`
+	TopGroups int `json:"top_groups"`
+
+	// GroupScores is how many of its scores a group is chosen by; 0: TopK/TopGroups, at least 1. DeepSeek-V3 has 2, DeepSeek-V2 1.
+	GroupScores int `json:"group_scores,omitempty"`
 
 	// BiasRate, unless 0, balances loads without a loss (arXiv 2408.15664): each expert has
 	// a bias, 0 at first, which is added to its score for choosing alone. [Scaling.EndStep]
 	// moves it by BiasRate: up where fewer tokens than the mean had chosen the expert in
 	// this step, down where more had. DeepSeek-V3 has 0.001. It needs Options.Shared.
-	BiasRate float64
+	BiasRate float64 `json:"bias_rate"`
 
 	// BalanceLoss is the factor of the sequence-wise balance loss, 0.0001 in DeepSeek-V3; 0:
 	// none. For a sequence it is the sum over experts of f·P, where P is the mean of the
 	// expert's share of all scores of a token, and f the number of tokens that have it
 	// among their TopK largest scores, biases and groups left aside, divided by
 	// what it is where all experts have as many. That of a batch is the mean over sequences.
-	BalanceLoss float64
+	BalanceLoss float64 `json:"balance_loss"`
 
 	// Rounding rounds the operands of the router's products; nil: they are FP32, as in
 	// DeepSeek-V3, whatever other layers multiply in.
-	Rounding *Rounding
+	Rounding *Rounding `json:"-"`
 }
 
 // Scoring is how logits become scores.
@@ -57,7 +61,7 @@ type Scoring uint8
 
 const (
 	ScoreSigmoid Scoring = iota // each by itself, as in DeepSeek-V3
-	ScoreSoftmax                // of all experts, as in Mixtral
+	ScoreSoftmax                // of all experts, as in Mixtral; normalized, it is that of the chosen ones' logits, as in gpt-oss
 )
 
 var scorings = enum.Enum[Scoring]{
@@ -91,6 +95,9 @@ func (c RouterConfig) check() error {
 	case c.TopK <= 0 || c.TopK > c.Experts/c.Groups*c.TopGroups:
 		return configError("RouterConfig.TopK is %d: it must be from 1 to %d, the experts that may be chosen",
 			c.TopK, c.Experts/c.Groups*c.TopGroups)
+	case c.GroupScores < 0 || c.GroupScores > c.Experts/c.Groups:
+		return configError("RouterConfig.GroupScores is %d: it must be from 0 to %d, the experts of a group",
+			c.GroupScores, c.Experts/c.Groups)
 	case !scorings.Valid(c.Score):
 		return configError("RouterConfig.Score is %v: want one of %s", c.Score, strings.Join(scorings.Names, ", "))
 	}
@@ -143,7 +150,8 @@ type Router struct {
 }
 
 // NewRouter returns a router for tokens of dim values whose weight is zero, to be filled in.
-// It is named prefix+"gate.weight"; the biases are remembered under prefix+"gate". The
+// It is named prefix+"gate.weight", and with Options.Biases.Router its logits have the bias
+// "gate.bias"; the biases of a BiasRate are remembered under prefix+"gate". The
 // error is [ErrConfig].
 func NewRouter(prefix string, dim int, c RouterConfig, o Options) (*Router, error) {
 	if err := c.check(); err != nil {
@@ -171,6 +179,7 @@ func newRouter(prefix string, dim int, c RouterConfig, o Options) (r *Router, er
 	if r.Gate, err = newLinear(name, newParam(name, c.Experts, dim), own); err != nil {
 		return nil, err
 	}
+	r.Gate.addBiasIf(o.Biases.Router)
 	if c.BiasRate > 0 {
 		r.balance, err = o.Shared.scaling.balancer(r.layer, c.Experts, float32(c.BiasRate))
 	}
@@ -254,7 +263,7 @@ func (r *Router) forwardRows(lo, hi int) {
 func (r *Router) score(s, logits []float32) {
 	if r.config.Score == ScoreSoftmax {
 		copy(s, logits)
-		softmax(s, 1, sums{})
+		softmax(s, 1, noSink, sums{})
 		return
 	}
 	for i, z := range logits {
@@ -286,6 +295,7 @@ type chooser struct {
 	biased []float32
 	groups []float32 // the score of each group
 	taken  []bool
+	none   []bool  // of the groups, all of which are there to choose from
 	order  []int32 // by score, the largest first
 }
 
@@ -293,7 +303,7 @@ func newChooser(r *Router) *chooser {
 	n := r.config.Experts
 	return &chooser{
 		Router: r,
-		biased: make([]float32, n), groups: make([]float32, r.config.Groups), taken: make([]bool, n),
+		biased: make([]float32, n), groups: make([]float32, r.config.Groups), taken: make([]bool, n), none: make([]bool, r.config.Groups),
 	}
 }
 
@@ -314,7 +324,7 @@ func (c *chooser) choose(chosen []int32, scores []float32) {
 // leaveGroups takes all experts of the groups that are not chosen.
 func (c *chooser) leaveGroups() {
 	size := len(c.biased) / len(c.groups)
-	n := max(c.config.TopK/c.config.TopGroups, 1)
+	n := cmp.Or(c.config.GroupScores, max(c.config.TopK/c.config.TopGroups, 1))
 	for g := range c.groups {
 		scores, taken := c.biased[g*size:][:size], c.taken[g*size:][:size]
 		c.groups[g] = 0
@@ -325,8 +335,7 @@ func (c *chooser) leaveGroups() {
 	for i := range c.taken {
 		c.taken[i] = true
 	}
-	left := make([]bool, len(c.groups))
-	for _, g := range c.largest(c.groups, left, c.config.TopGroups) {
+	for _, g := range c.largest(c.groups, c.none, c.config.TopGroups) {
 		clear(c.taken[int(g)*size:][:size])
 	}
 }

@@ -21,6 +21,8 @@ type scratch struct {
 	part []float32 // a summand of the gradient of what attention or an MLP was given
 
 	dMixed, dq, dk, dv  []float32 // of attention
+	rawHeads            rawHeads  // before their norms
+	dRaw                rawHeads  // and their gradients
 	sharedKey           []float32 // of MLA, and what its keys and values are made of
 	latent, keysValues  []float32
 	queryLatent         latentMemory
@@ -32,6 +34,7 @@ type scratch struct {
 	// A block: what attention or MLP adds to the residual stream, the gradient of what
 	// it was given, and that of what the norm before it was given.
 	branch, dBranch, dNormed []float32
+	attended, dResult        []float32 // where a norm follows the result of one: it, and its gradient
 
 	// What layers keep in FP8, compute again, or need in inference, and so in FP32 for a
 	// moment only.

@@ -4,13 +4,21 @@ import (
 	"github.com/octavo-fp8/octavo/internal/elementary"
 )
 
-// softmax replaces row by the softmax of scale·row.
-func softmax(row []float32, scale float32, s sums) {
-	elementary.ExpTo(row, row, maximum(row), scale, 1)
-	inverse := 1 / s.total(0, row)
+// softmax replaces row by the softmax of scale·row and one more score, of a sink, whose
+// probability it returns.
+func softmax(row []float32, scale, sink float32, s sums) float32 {
+	largest := maximum(row)
+	var atSink float32
+	if sink != noSink {
+		largest = max(largest, sink/scale)
+		atSink = elementary.Exp(sink - float32(largest*scale))
+	}
+	elementary.ExpTo(row, row, largest, scale, 1)
+	inverse := 1 / s.total(atSink, row)
 	for i := range row {
 		row[i] *= inverse
 	}
+	return atSink * inverse
 }
 
 // softmaxBackward replaces d, the gradient of the probabilities p, by that of

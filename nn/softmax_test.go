@@ -71,7 +71,7 @@ func TestSoftmaxBits(t *testing.T) {
 				t.Fatalf("logSumExp of %v: %v, want %v", row, sum, wantSum)
 			}
 			got := slices.Clone(row)
-			softmax(got, scale, sums{})
+			softmax(got, scale, noSink, sums{})
 			if !slices.EqualFunc(got, want, same) {
 				t.Fatalf("softmax of %v: %v, want %v", row, got, want)
 			}

@@ -48,7 +48,7 @@ func (c *conversion) calibrate(
 		return nil, stoppedCalibration(ctx, err)
 	}
 	bar.Unit("tokens", "calibrate")
-	amax, err := hf.Calibrate(ctx, model, sequences, hf.CalibrationOptions{Progress: bar})
+	amax, err := hf.Calibrate(ctx, model, sequences, hf.CalibrationOptions{Like: c.source, Progress: bar})
 	if err != nil {
 		return nil, stoppedCalibration(ctx, fmt.Errorf("%s: %w", textout.Name(cmp.Or(f.tokens, f.calibrate)), err))
 	}

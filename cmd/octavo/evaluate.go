@@ -107,13 +107,13 @@ func evaluated(ctx context.Context, path string, f *evaluateFlags, bar *display.
 	if f.layers == 0 {
 		o.LayerTokens = -1
 	}
-	model, err := hf.Load(ctx, c, hf.Options{Context: f.context, Workers: f.workers, Progress: bar})
+	from, err := hf.Open(ctx, c, hf.Options{Context: f.context, Workers: f.workers, Streamed: true})
 	if err != nil {
 		return nil, err
 	}
 	bar.Unit("layers", "evaluate")
-	o.Progress = bar
-	report, err := evaluate.Run(ctx, model, read.IDs, o)
+	o.Progress, o.Read = bar, from.Read
+	report, err := evaluate.Run(ctx, from.Model, read.IDs, o)
 	if err != nil {
 		if errors.Is(err, evaluate.ErrTokens) {
 			return nil, fmt.Errorf("%s: %w", read.From, err)

@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -161,15 +162,25 @@ func TestGenerateStories(t *testing.T) {
 	path := testutil.Shared(t, "data", "stories260K.safetensors")
 	m := loadSaved(t, path)
 	want := []int32{1}
+	var logProbs []float64
 	for range 24 {
 		logits, err := m.Logits(t.Context(), want, 1, len(want))
 		require.NoError(t, err)
 		last := logits[len(logits)-512:]
-		want = append(want, int32(slices.Index(last, slices.Max(last))))
+		best, sum := slices.Max(last), 0.0
+		for _, x := range last {
+			sum += math.Exp(float64(x - best))
+		}
+		want, logProbs = append(want, int32(slices.Index(last, best))), append(logProbs, -math.Log(sum))
 	}
 	line := []string{"--model", path, "--ids", "--prompt", "1", "--tokens", "24"}
 	exact := generateOne(t, append(line, "--recipe", "none", "--cache", "bf16")...)
 	require.Equal(t, want[1:], exact.Tokens)
+	exact = generateOne(t, append(line, "--recipe", "none", "--cache", "f32")...)
+	require.Equal(t, want[1:], exact.Tokens)
+	for i, p := range logProbs {
+		require.InDelta(t, p, exact.LogProbs[i], 1e-5)
+	}
 	require.Equal(t, want[1:9], generateOne(t, line...).Tokens[:8], "in FP8 a while")
 }
 

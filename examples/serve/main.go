@@ -1,101 +1,150 @@
-// Serve quantizes the weights of a Llama to FP8 once, packs them for products, and
-// answers requests from eight goroutines at once, which share them. Each request gets
-// the same tokens, whatever runs beside it: the bits of a product do not depend on the
-// number of goroutines.
+// Serve answers completions requests of OpenAI's clients from a directory of Hugging Face. Weights
+// are packed in FP8 once; a request gets the same tokens whatever runs beside it.
 //
-//	go run ./examples/serve                                # a model of random weights
-//	go run ./examples/serve -model llama.safetensors       # one that says its sizes in its metadata
-//
-// The file has F32, F16 or BF16 parameters under the names of Hugging Face, and its metadata
-// has the fields of a config.json that say sizes, such as hidden_size. Rotary positions
-// turn pairs of neighbors, 2i and 2i+1, as in the original Llama: the rows of q_proj and
-// k_proj of a Hugging Face checkpoint, which turn i and i+dim/2, must be put in that
-// order before. Their base is 10000, and the epsilon of norms 1e-5. Without
-// lm_head.weight the head is the embedding.
+//	go run ./examples/serve Qwen3-0.6B
+//	curl localhost:8080/v1/completions -d '{"prompt": "Once upon a time", "max_tokens": 32}'
 package main
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
 	"log"
-	"os"
-	"os/signal"
+	"net/http"
+	"path/filepath"
 	"slices"
-	"sync"
+	"time"
 
-	"github.com/octavo-fp8/octavo/safetensors"
+	"github.com/octavo-fp8/octavo/checkpoint"
+	"github.com/octavo-fp8/octavo/nn"
+	"github.com/octavo-fp8/octavo/nn/generate"
+	"github.com/octavo-fp8/octavo/nn/hf"
+	"github.com/octavo-fp8/octavo/nn/tokenizer"
 )
 
-const goroutines = 8
-
 func main() {
-	path := flag.String("model", "", "safetensors `file` of a Llama")
-	length := flag.Int("tokens", 8, "tokens in an answer")
+	address := flag.String("address", "localhost:8080", "`host:port` to listen on")
+	cache := flag.Int64("cache", 1<<30, "`bytes` for keys and values")
 	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	m, err := open(ctx, *path)
+	s, err := open(context.Background(), flag.Arg(0), generate.ServerOptions{CacheBytes: *cache})
 	if err != nil {
 		log.Fatal(err)
 	}
-
-	var prompts [][]int
-	for i := range 2 * goroutines {
-		prompts = append(prompts, []int{1, (7*i + 3) % m.vocab, (11*i + 5) % m.vocab})
-	}
-	answers, err := serve(ctx, m, prompts, *length, goroutines)
-	if err != nil {
-		log.Fatal(err)
-	}
-	for i, answer := range answers {
-		fmt.Printf("%v: %v\n", prompts[i], answer)
-	}
-
-	alone, err := serve(ctx, m, prompts, *length, 1)
-	if err != nil {
-		log.Fatal(err)
-	}
-	if !slices.EqualFunc(answers, alone, slices.Equal) {
-		log.Fatal("one goroutine gives other answers")
-	}
-	fmt.Printf("%d goroutines and one gave the same answers to %d requests\n", goroutines, len(prompts))
+	log.Printf("%s is served on http://%s/v1", s.name, *address)
+	log.Fatal(http.ListenAndServe(*address, s.handler()))
 }
 
-func open(ctx context.Context, path string) (*model, error) {
-	if path == "" {
-		return load(ctx, config{vocab: 256, dim: 128, hidden: 352, layers: 2, heads: 8, kvHeads: 4, theta: 10000}, random(1))
-	}
-	f, err := safetensors.Open(path)
+// service is a model that is served.
+type service struct {
+	*generate.Server
+	text *tokenizer.Tokenizer
+	ends []int32
+	name string
+}
+
+func open(ctx context.Context, dir string, o generate.ServerOptions) (*service, error) {
+	c, err := checkpoint.Open(dir)
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
-	c, err := configOf(f)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+	defer c.Close()
+	text, noText := tokenizer.Read(filepath.Join(dir, "tokenizer.json"))
+	ends, noEnds := hf.Ends(c)
+	m, noModel := hf.Open(ctx, c, hf.Options{})
+	if err := cmp.Or(noText, noEnds, noModel); err != nil {
+		return nil, err
 	}
-	return load(ctx, c, fromFile(f))
+	fp8 := nn.DefaultFP8().Forward
+	g, err := generate.New(ctx, m.Model, generate.Options{FP8: &fp8, Read: m.Read, BatchInvariant: true})
+	if err != nil {
+		return nil, err
+	}
+	s, err := generate.NewServer(g, o)
+	return &service{s, text, ends, filepath.Base(dir)}, err
 }
 
-// serve answers every prompt with length tokens, by so many goroutines.
-func serve(ctx context.Context, m *model, prompts [][]int, length, goroutines int) ([][]int, error) {
-	answers := make([][]int, len(prompts))
-	failures := make([]error, len(prompts))
-	requests := make(chan int)
-	var running sync.WaitGroup
-	for range goroutines {
-		running.Go(func() {
-			for i := range requests {
-				answers[i], failures[i] = newSequence(m).generate(ctx, prompts[i], length)
-			}
+func (s *service) handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /v1/models", func(w http.ResponseWriter, _ *http.Request) {
+		json.NewEncoder(w).Encode(map[string]any{"object": "list", "data": []any{
+			map[string]any{"id": s.name, "object": "model", "owned_by": "octavo"}}})
+	})
+	mux.HandleFunc("POST /v1/completions", func(w http.ResponseWriter, r *http.Request) {
+		if err := s.complete(w, r); err != nil {
+			w.WriteHeader(http.StatusBadRequest)
+			json.NewEncoder(w).Encode(map[string]any{"error": map[string]string{"message": err.Error()}})
+		}
+	})
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		mux.ServeHTTP(w, r)
+	})
+}
+
+// complete answers a request. The error is of what came before the answer began.
+func (s *service) complete(w http.ResponseWriter, r *http.Request) error {
+	q := struct {
+		Prompt      string
+		MaxTokens   int     `json:"max_tokens"`
+		TopP        float64 `json:"top_p"`
+		Temperature float64
+		Seed        uint64
+		Stream      bool
+		Stop, Echo  any
+	}{MaxTokens: 16, Temperature: 1}
+	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 1<<20)).Decode(&q); err != nil {
+		return err
+	}
+	if q.Stop != nil || q.Echo == true {
+		return errors.New("stop and echo are not served")
+	}
+	prompt, err := s.text.Encode(q.Prompt)
+	text, noText := s.text.Stream(false)
+	if err := cmp.Or(err, noText); err != nil {
+		return err
+	}
+	prompt = slices.Concat(s.text.Prefix(), prompt)
+	tokens, err := s.Submit(r.Context(), generate.Request{
+		Prompt: prompt, Tokens: q.MaxTokens, Ends: s.ends,
+		Sampling: generate.Sampling{Temperature: q.Temperature, TopP: q.TopP, Seed: q.Seed},
+	})
+	if err != nil {
+		return err
+	}
+	id, begun := fmt.Sprintf("cmpl-%x", time.Now().UnixNano()), time.Now().Unix()
+	send := func(before, text string, reason any, after string, made int) {
+		choice := map[string]any{"index": 0, "text": text, "finish_reason": reason, "logprobs": nil}
+		data, _ := json.Marshal(map[string]any{
+			"id": id, "object": "text_completion", "created": begun, "model": s.name, "choices": []any{choice},
+			"usage": map[string]int{"prompt_tokens": len(prompt), "completion_tokens": made, "total_tokens": len(prompt) + made},
 		})
+		fmt.Fprintf(w, "%s%s%s", before, data, after)
+		http.NewResponseController(w).Flush()
 	}
-	for i := range prompts {
-		requests <- i
+	whole, before, after := "", "", ""
+	if q.Stream {
+		before, after = "data: ", "\n\ndata: [DONE]\n\n"
+		w.Header().Set("Content-Type", "text/event-stream")
 	}
-	close(requests)
-	running.Wait()
-	return answers, errors.Join(failures...)
+	for made := 1; ; made++ {
+		token, ok, err := tokens.Next()
+		switch {
+		case err != nil && (made == 1 || !q.Stream):
+			return err
+		case err != nil:
+			panic(http.ErrAbortHandler) // the client sees that it was cut off
+		case !ok:
+			result, _ := tokens.Result()
+			reason := map[bool]string{true: "stop", false: "length"}[result.Stop == generate.StopEnd]
+			send(before, whole+text.End(), reason, after, made-1)
+			return nil
+		case q.Stream:
+			send("data: ", text.Add(token), nil, "\n\n", made)
+		default:
+			whole += text.Add(token)
+		}
+	}
 }

@@ -49,6 +49,7 @@ func TestErrorIsHalfAnUlp(t *testing.T) {
 		{"Log", Log, math.Log, positive},
 		{"Log2", Log2, math.Log2, positive},
 		{"Sigmoid", Sigmoid, wantSigmoid, inExpRange},
+		{"Tanh", Tanh, math.Tanh, func(x float64) bool { return math.Abs(x) > 0x1p-1022 && math.Abs(x) < 700 }},
 		{"GELU", GELU, gelu, func(x float64) bool { return x > -13 && x < 1e30 }},
 		{"GELUTanh", GELUTanh, geluTanh, func(x float64) bool { return x > -4 && x < 1e30 }},
 		{"GELUTanh, by the sigmoid", GELUTanh, geluSigmoid, func(x float64) bool { return x > -9 && x < 1e30 }},
@@ -198,6 +199,12 @@ func TestSpecialValues(t *testing.T) {
 		{"Sigmoid", Sigmoid, inf, 1},
 		{"Sigmoid", Sigmoid, -inf, 0},
 		{"Sigmoid", Sigmoid, 0, 0.5},
+		{"Tanh", Tanh, inf, 1},
+		{"Tanh", Tanh, -inf, -1},
+		{"Tanh", Tanh, math.MaxFloat32, 1},
+		{"Tanh", Tanh, 0, 0},
+		{"Tanh", Tanh, negZero, negZero},
+		{"Tanh", Tanh, smallest, smallest},
 		{"SiLU", SiLU, inf, inf},
 		{"SiLU", SiLU, -inf, negZero},
 		{"SiLU", SiLU, 0, 0},
@@ -206,7 +213,7 @@ func TestSpecialValues(t *testing.T) {
 	} {
 		require.Equal(t, math.Float32bits(test.want), math.Float32bits(test.f(test.x)), "%s(%v)", test.name, test.x)
 	}
-	for _, f := range []func(float32) float32{Exp, Exp2, Log, Log2, Sigmoid, SiLU, SiLUGrad} {
+	for _, f := range []func(float32) float32{Exp, Exp2, Log, Log2, Sigmoid, SiLU, SiLUGrad, Tanh} {
 		require.Equal(t, math.Float32bits(nan32), math.Float32bits(f(float32(math.NaN()))))
 	}
 	require.Zero(t, SiLUGrad(-inf))

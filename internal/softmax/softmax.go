@@ -38,9 +38,10 @@ type Tile struct {
 	Shares *[Keys]float32
 
 	// Then these are rounded to nearest even: to the lattice, whose largest number is at
-	// least 2^Offset, or to bfloat16 where it is nil; and multiplied with Unit, a power of
-	// two of at least 1.
+	// least 2^Offset, or to bfloat16 where it is nil, or not at all if Whole; and multiplied with
+	// Unit, a power of two of at least 1.
 	Lattice *rounding.Lattice
+	Whole   bool
 	Unit    float32
 
 	job job
@@ -75,7 +76,7 @@ func (t *Tile) Update(z []float32, rows []Row) {
 	scaleKernel, _ := scaled.For(cpu.Current())
 	scaleKernel(z, rows, t.Scale)
 	kernel, direct := weights.For(cpu.Current())
-	direct = direct && (t.Shares == nil || areShares(t.Shares))
+	direct = direct && !t.Whole && (t.Shares == nil || areShares(t.Shares))
 	for i := range rows {
 		if r := &rows[i]; r.Kept != 0 {
 			t.advance(r, z[i*Keys:][:Keys], direct)
@@ -151,11 +152,13 @@ func clearOthers(p []float32, kept uint64) {
 }
 
 func (t *Tile) round(p []float32) {
-	if t.Lattice != nil {
+	if t.Lattice != nil && !t.Whole {
 		rounding.Nearest(p, p, t.Lattice, fp8.Scale{Stored: t.Unit, Multiplier: 1})
 		return
 	}
-	rounding.NearestBF16(p, p)
+	if !t.Whole {
+		rounding.NearestBF16(p, p)
+	}
 	if t.Unit != 1 {
 		for i := range p {
 			p[i] *= t.Unit

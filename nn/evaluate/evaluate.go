@@ -1,6 +1,7 @@
 package evaluate
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"strconv"
@@ -30,6 +31,17 @@ type Options struct {
 	// 2048, and below 0 is none. With L layers a window costs one pass for each run, and for
 	// these windows about L/2+8 more.
 	LayerTokens int
+
+	// Read, unless nil, writes the values of a parameter of the model, which are not there yet, to
+	// dst, such as [hf.Unread.Read]. They are read layer by layer, from one goroutine, and of no
+	// more than two layers there are values at once.
+	//
+	// [hf.Unread.Read]: https://pkg.go.dev/github.com/octavo-fp8/octavo/nn/hf#Unread.Read
+	Read func(p *nn.Param, dst []float32) error
+
+	// Memory is how many bytes activations between layers may take, of all windows and runs;
+	// more of them are in a temporary file. 0 is a quarter of what there is.
+	Memory int64
 
 	// Progress, unless nil, hears of layers that have run, a window each, as "evaluate".
 	Progress progress.Reporter
@@ -78,7 +90,8 @@ func (o Options) complete(c nn.Config) (Options, error) {
 	return o, nil
 }
 
-// Run evaluates a model on a text under recipes. Meanwhile it replaces linear layers of the
+// Run evaluates a model on a text under recipes. All windows go through a layer before the next one
+// is read. Meanwhile it replaces linear layers of the
 // model and sets its Tap, and it restores them; the model's own options for them, such as
 // FP8, play no part. The model must not be used concurrently.
 //
@@ -183,65 +196,162 @@ func (e *evaluator) prepare(ctx context.Context) {
 	}
 }
 
-func (e *evaluator) run(ctx context.Context) error {
-	for i, w := range e.windows {
-		if err := e.reference(ctx, w, i < e.layered); err != nil {
-			return err
-		}
-		for k := range e.runs {
-			r := &e.runs[k]
-			if err := e.quantized(ctx, w, r.options, &r.whole, 0, every); err != nil {
-				return err
-			}
-			if i >= e.layered {
-				continue
-			}
-			if err := e.apart(ctx, w, r); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
+// stream is a model of which some linear layers are quantized.
+type stream struct {
+	options nn.Options      // of those
+	which   func(slot) bool // they are; nil: none, the reference
+	from    int             // the first layer that has some
+	windows int             // that are run, the first ones
+	found   *found
 }
 
-// apart quantizes each layer alone, and each kind of linear layer.
-func (e *evaluator) apart(ctx context.Context, w window, r *run) error {
-	for layer := range r.layers {
-		only := func(s slot) bool { return s.layer == layer }
-		if err := e.quantized(ctx, w, r.options, &r.layers[layer], layer, only); err != nil {
-			return err
+// listStreams returns what is run, the reference first.
+func (e *evaluator) listStreams() []stream {
+	all := []stream{{windows: len(e.windows)}}
+	for k := range e.runs {
+		r := &e.runs[k]
+		all = append(all, stream{r.options, every, 0, len(e.windows), &r.whole})
+		if e.layered == 0 {
+			continue
+		}
+		for layer := range r.layers {
+			only := func(s slot) bool { return s.layer == layer }
+			all = append(all, stream{r.options, only, layer, e.layered, &r.layers[layer]})
+		}
+		for i, kind := range e.kinds {
+			only := func(s slot) bool { return s.kind == kind }
+			all = append(all, stream{r.options, only, 0, e.layered, &r.kinds[i]})
 		}
 	}
-	for i, kind := range e.kinds {
-		only := func(s slot) bool { return s.kind == kind }
-		if err := e.quantized(ctx, w, r.options, &r.kinds[i], 0, only); err != nil {
-			return err
-		}
-	}
-	return nil
+	return all
 }
 
-// reference runs a window in FP32, and where it asks for it measures linear layers.
-func (e *evaluator) reference(ctx context.Context, w window, measure bool) error {
-	e.model.Shared().Tap = nil
-	if measure {
-		e.model.Shared().Tap = func(name string, x []float32, rows, _ int) {
-			layer, ok := strings.CutSuffix(name, ".input")
-			if i, known := e.local.names[layer]; ok && known && e.tapped == nil {
-				e.tapped = e.local.measure(ctx, i, x, rows)
-			}
-		}
-	}
-	err := e.runner.reference(ctx, &e.ref.values, w.tokens)
-	e.model.Shared().Tap = nil
-	if err == nil {
-		err = e.tapped
-	}
+func (e *evaluator) run(ctx context.Context) (err error) {
+	streams := e.listStreams()
+	kept, err := newStreamStore(streams, e.windows, e.config.Dim, e.Memory)
 	if err != nil {
 		return err
 	}
-	e.ref.vocab = e.config.Vocab
-	e.ref.measure(len(w.tokens), e.workers)
+	defer kept.close()
+	l := newLoader(e.Read)
+	defer l.close()
+	if err := l.with([]*nn.Param{e.table}, func() error { return e.embed(kept) }); err != nil {
+		return err
+	}
+	l.free = nil // of an embedding no layer has use
+	for layer := range e.blocks {
+		if layer+1 < len(e.blocks) {
+			l.next = e.blocks[layer+1].Params()
+		}
+		err := l.with(e.blocks[layer].Params(), func() error { return e.layer(ctx, kept, streams, layer) })
+		if err != nil {
+			return err
+		}
+	}
+	last := []*nn.Param{e.norm.Gain, e.head.Weight}
+	return l.with(last, func() error { return e.measure(ctx, kept, streams) })
+}
+
+// embed writes the reference's stream before the first layer.
+func (e *evaluator) embed(kept *streamStore) error {
+	for i, w := range e.windows {
+		x := sized(&e.scratch[0], len(w.tokens)*e.config.Dim)
+		e.runner.embed(x, w.tokens)
+		if err := kept.write(0, i, &e.scratch[0]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// layer runs a layer in all streams, the reference last: others begin with it.
+func (e *evaluator) layer(ctx context.Context, kept *streamStore, streams []stream, layer int) error {
+	for i := range streams {
+		i = len(streams) - 1 - i
+		st, from := &streams[i], i
+		switch {
+		case st.from > layer:
+			continue
+		case st.from == layer:
+			from = 0
+		}
+		in := func(s slot) bool { return s.layer == layer && st.which != nil && st.which(s) }
+		if err := e.put(st.options, in); err != nil {
+			return err
+		}
+		for w := range st.windows {
+			e.tap(ctx, i == 0 && w < e.layered)
+			x, err := kept.read(from, w)
+			if err != nil {
+				return err
+			}
+			y := sized(&e.scratch[0], len(x))
+			if err := e.blocks[layer].Forward(ctx, y, x, 1, len(x)/e.config.Dim); err != nil {
+				return err
+			}
+			if err := cmp.Or(e.tapped, kept.write(i, w, &e.scratch[0]), e.meter.Add(1)); err != nil {
+				return err
+			}
+		}
+		if err := e.plain(in); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// tap has linear layers measured, where it is asked for.
+func (e *evaluator) tap(ctx context.Context, measure bool) {
+	e.model.Shared().Tap = nil
+	if !measure {
+		return
+	}
+	e.model.Shared().Tap = func(name string, x []float32, rows, _ int) {
+		layer, ok := strings.CutSuffix(name, ".input")
+		if i, known := e.local.names[layer]; ok && known && e.tapped == nil {
+			e.tapped = e.local.measure(ctx, i, x, rows)
+		}
+	}
+}
+
+// measure compares the logits of all streams with those of the reference.
+func (e *evaluator) measure(ctx context.Context, kept *streamStore, streams []stream) error {
+	e.model.Shared().Tap = nil
+	for i, w := range e.windows {
+		for k := range streams {
+			st := &streams[k]
+			if i >= st.windows {
+				continue
+			}
+			x, err := kept.read(k, i)
+			if err != nil {
+				return err
+			}
+			to := &e.got
+			if k == 0 {
+				to = &e.ref
+			}
+			if err := e.finish(ctx, &to.values, x, len(w.tokens)); err != nil {
+				return err
+			}
+			to.vocab = e.config.Vocab
+			to.measure(len(w.tokens), e.workers)
+			if k == 0 {
+				if err := e.measureReference(w); err != nil {
+					return err
+				}
+				continue
+			}
+			e.divergences = append(e.divergences[:0], make([]divergence, len(w.targets))...)
+			compare(e.divergences, &e.ref, &e.got, w.targets, e.workers)
+			st.found.add(w, e.divergences, e.refLoss, len(e.Prefix))
+		}
+	}
+	return nil
+}
+
+// measureReference adds the losses of a window in FP32.
+func (e *evaluator) measureReference(w window) error {
 	sum := 0.0
 	e.refLoss = e.refLoss[:0]
 	for row, target := range w.targets {
@@ -257,29 +367,7 @@ func (e *evaluator) reference(ctx context.Context, w window, measure bool) error
 		sum += loss
 	}
 	e.loss.add(sum, w.count)
-	return e.meter.Add(int64(len(e.blocks)))
-}
-
-// quantized runs the window of the last reference, from a layer on, with other linear layers
-// in some slots, and adds how far that is from FP32.
-func (e *evaluator) quantized(
-	ctx context.Context, w window, o nn.Options, f *found, from int, which func(slot) bool,
-) error {
-	if err := e.put(o, which); err != nil {
-		return err
-	}
-	if err := e.from(ctx, &e.got.values, from, len(w.tokens)); err != nil {
-		return err
-	}
-	if err := e.plain(which); err != nil {
-		return err
-	}
-	e.got.vocab = e.config.Vocab
-	e.got.measure(len(w.tokens), e.workers)
-	e.divergences = append(e.divergences[:0], make([]divergence, len(w.targets))...)
-	compare(e.divergences, &e.ref, &e.got, w.targets, e.workers)
-	f.add(w, e.divergences, e.refLoss, len(e.Prefix))
-	return e.meter.Add(int64(len(e.blocks) - from))
+	return nil
 }
 
 // result sums up.

@@ -3,6 +3,7 @@ package evaluate
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -220,6 +221,27 @@ func TestPlain(t *testing.T) {
 	}
 }
 
+// TestFeatures compares losses of a model with what families have beside a Llama: what is around
+// blocks, and biases of linear layers.
+func TestFeatures(t *testing.T) {
+	c := smallConfig()
+	c.Biases = nn.Biases{QueryKeyValue: true, Output: true, MLP: true}
+	c.Norms, c.EmbeddingScale, c.LogitCap = nn.Norms{PlusOne: true, After: true, QueryKey: true}, 5, 1.5
+	m := smallModel(t, c)
+	for i, p := range m.Params() {
+		p.Randomize(9, uint64(i), 0.5)
+	}
+	tokens, r := someTokens(37, c.Vocab), recipe(t, "nvfp4")
+	report, err := Run(t.Context(), m, tokens, Options{Recipes: []Recipe{r}, Modes: []Mode{Both}, Context: plainLength + 1, Prefix: []int32{plainPrefix}, LayerTokens: -1})
+	require.NoError(t, err)
+	quantized := c
+	o := r.options(Both)
+	quantized.FP8, quantized.Rounding = o.FP8, o.Rounding
+	want := plain(t, m, copyOf(t, m, quantized, nil), tokens)
+	requireMean(t, want, func(w plainWindow) float64 { return w.ref }, report.Loss)
+	requireMean(t, want, func(w plainWindow) float64 { return w.loss }, report.Results[0].Loss)
+}
+
 // requireParts compares layers and kinds with models of which they alone were quantized.
 func requireParts(t *testing.T, m *nn.Llama, r Recipe, tokens []int32, got Result) {
 	parts := map[string]PartCost{}
@@ -349,6 +371,45 @@ func TestRunner(t *testing.T) {
 		}))
 		require.Equal(t, want, ref)
 		require.Equal(t, want, got)
+	}
+}
+
+// TestStreamed checks that a model whose layers are read one after the other, with activations in a
+// file, gives what one in memory gives, and that it is left without values.
+func TestStreamed(t *testing.T) {
+	for _, tied := range []bool{false, true} {
+		c := smallConfig()
+		c.TieHead = tied
+		m := smallModel(t, c)
+		tokens := someTokens(40, c.Vocab)
+		o := Options{Recipes: []Recipe{recipe(t, "fp8"), recipe(t, "bf16")}, Context: 11, Stride: 7, LayerTokens: 12}
+		want, err := Run(t.Context(), m, tokens, o)
+		require.NoError(t, err)
+		empty, err := nn.NewUnreadLlama(c)
+		require.NoError(t, err)
+		o.Read = func(p *nn.Param, dst []float32) error {
+			copy(dst, m.Param(p.Name).Value)
+			return nil
+		}
+		o.Memory = 1
+		got, err := Run(t.Context(), empty, tokens, o)
+		require.NoError(t, err)
+		require.Equal(t, want, got)
+		for _, p := range empty.Params() {
+			for _, x := range p.Value {
+				require.True(t, x == 0 || p.Rows == 1 && x == 1)
+			}
+		}
+		broken := errors.New("broken")
+		o.Read = func(p *nn.Param, dst []float32) error {
+			if p.Name == "model.layers.1.mlp.up_proj.weight" {
+				return broken
+			}
+			copy(dst, m.Param(p.Name).Value)
+			return nil
+		}
+		_, err = Run(t.Context(), empty, tokens, o)
+		require.ErrorIs(t, err, broken)
 	}
 }
 

@@ -71,11 +71,12 @@ func (l *local) measure(ctx context.Context, i int, x []float32, rows int) error
 // product writes what the layer in a slot makes of x with other options.
 func (l *local) product(ctx context.Context, y, x []float32, rows, i int, o nn.Options) error {
 	o.Shared, o.Workers = &l.shared, l.workers
-	w := l.slots[i].plain.Weight
-	layer, err := nn.NewLinearOf(w.Name, w, o)
+	plain := l.slots[i].plain
+	layer, err := nn.NewLinearOf(plain.Weight.Name, plain.Weight, o)
 	if err != nil {
 		return err
 	}
+	layer.Bias = plain.Bias
 	return layer.Forward(ctx, y, x, rows)
 }
 

@@ -1,6 +1,7 @@
 package evaluate
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -51,7 +52,7 @@ func newRunner(m *nn.Llama) (*runner, error) {
 			}
 		}
 	}
-	o := nn.Options{Shared: m.Shared(), Workers: r.config.Workers}
+	o := nn.Options{Shared: m.Shared(), Workers: r.config.Workers, Norms: r.config.Norms}
 	gain := m.Param("model.norm.weight")
 	var err error
 	if r.norm, err = nn.NewRMSNorm(gain.Name, r.config.Dim, r.config.NormEps, o); err != nil {
@@ -120,6 +121,7 @@ func (r *runner) put(o nn.Options, which func(slot) bool) error {
 		if err != nil {
 			return err
 		}
+		l.Bias = s.plain.Bias
 		*s.of = l
 	}
 	return nil
@@ -139,16 +141,24 @@ func (r *runner) reference(ctx context.Context, logits *[]float32, tokens []int3
 	if r.streams == nil {
 		r.streams = make([][]float32, len(r.blocks)+1)
 	}
-	first := sized(&r.streams[0], n)
-	for i, t := range tokens {
-		copy(first[i*r.config.Dim:(i+1)*r.config.Dim], r.table.Value[int(t)*r.config.Dim:])
-	}
+	r.embed(sized(&r.streams[0], n), tokens)
 	for i, b := range r.blocks {
 		if err := b.Forward(ctx, sized(&r.streams[i+1], n), r.streams[i], 1, len(tokens)); err != nil {
 			return err
 		}
 	}
 	return r.finish(ctx, logits, r.streams[len(r.blocks)], len(tokens))
+}
+
+// embed writes the residual stream of tokens before the first block.
+func (r *runner) embed(x []float32, tokens []int32) {
+	scale := cmp.Or(float32(r.config.EmbeddingScale), 1)
+	for i, t := range tokens {
+		row := x[i*r.config.Dim:][:r.config.Dim]
+		for j, x := range r.table.Value[int(t)*r.config.Dim:][:len(row)] {
+			row[j] = x * scale
+		}
+	}
 }
 
 // from runs the last sequence of reference from a block on, and writes its logits.
@@ -169,7 +179,11 @@ func (r *runner) finish(ctx context.Context, logits *[]float32, x []float32, row
 	if err := r.norm.Forward(ctx, normed, x); err != nil {
 		return err
 	}
-	return r.head.Forward(ctx, sized(logits, rows*r.config.Vocab), normed, rows)
+	if err := r.head.Forward(ctx, sized(logits, rows*r.config.Vocab), normed, rows); err != nil {
+		return err
+	}
+	r.config.CapLogits(*logits)
+	return nil
 }
 
 // sized returns memory of n values, which is that of buf where it is large enough.

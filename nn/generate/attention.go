@@ -8,29 +8,42 @@ import (
 )
 
 // heads are the projections of grouped queries.
-type heads struct{ query, key, value linear }
+type heads struct {
+	query, key, value  linear
+	queryNorm, keyNorm *nn.RMSNorm // of each head; nil: none
+}
 
 func (h *heads) linears() []*linear   { return []*linear{&h.query, &h.key, &h.value} }
-func (h *heads) norms() []*nn.RMSNorm { return nil }
+func (h *heads) norms() []*nn.RMSNorm { return []*nn.RMSNorm{h.queryNorm, h.keyNorm} }
 
 func (h *heads) project(
-	ctx context.Context, g *Generator, e *extension, q, k, v []float32,
+	ctx context.Context, g *Generator, r *nn.Rotary, e *extension, q, k, v []float32,
 ) error {
 	in, c := &g.memory.input, &g.config
-	err := cmp.Or(h.query.multiply(ctx, q, in, c.Workers), h.key.multiply(ctx, k, in, c.Workers),
+	err := cmp.Or(h.query.normed(ctx, g, h.queryNorm, q), h.key.normed(ctx, g, h.keyNorm, k),
 		h.value.multiply(ctx, v, in, c.Workers))
 	if err != nil {
 		return err
 	}
-	return cmp.Or(g.rotate(q, c.Heads, e), g.rotate(k, c.KVHeads, e))
+	return cmp.Or(g.rotate(r, q, c.Heads, e), g.rotate(r, k, c.KVHeads, e))
+}
+
+// normed writes what a norm of heads, if there is one, makes of the product of the input.
+func (l *linear) normed(ctx context.Context, g *Generator, norm *nn.RMSNorm, y []float32) error {
+	if norm == nil {
+		return l.multiply(ctx, y, &g.memory.input, g.config.Workers)
+	}
+	raw := grow(&g.memory.latent, len(y))
+	return cmp.Or(l.multiply(ctx, raw, &g.memory.input, g.config.Workers), norm.Forward(ctx, y, raw))
 }
 
 // rotate rotates the heads of the rows of x by the positions that these have.
-func (g *Generator) rotate(x []float32, heads int, e *extension) error {
+func (g *Generator) rotate(r *nn.Rotary, x []float32, heads int, e *extension) error {
 	width, lo := len(x)/e.rows, 0
 	for i, s := range e.sequences {
-		hi := lo + len(e.tokens[i])
-		err := g.rotary.RotateFrom(x[lo*width:hi*width], heads, s.tokens, g.config.Workers)
+		n := len(e.tokens[i])
+		hi := lo + n
+		err := r.RotateFrom(x[lo*width:hi*width], heads, s.tokens, max(s.tokens+n, s.least), g.config.Workers)
 		if err != nil {
 			return err
 		}
@@ -70,17 +83,12 @@ func (l *latent) linears() []*linear {
 	return layers
 }
 
-func (l *latent) norms() []*nn.RMSNorm {
-	if l.queryNorm == nil {
-		return []*nn.RMSNorm{l.kvNorm}
-	}
-	return []*nn.RMSNorm{l.queryNorm, l.kvNorm}
-}
+func (l *latent) norms() []*nn.RMSNorm { return []*nn.RMSNorm{l.queryNorm, l.kvNorm} }
 
 func (l *latent) project(
-	ctx context.Context, g *Generator, e *extension, q, k, v []float32,
+	ctx context.Context, g *Generator, r *nn.Rotary, e *extension, q, k, v []float32,
 ) error {
-	if err := l.queries(ctx, g, e, q); err != nil {
+	if err := l.queries(ctx, g, r, e, q); err != nil {
 		return err
 	}
 	m, c, a := &g.memory, &g.config, g.config.MLA
@@ -94,7 +102,7 @@ func (l *latent) project(
 		copy(raw[row*a.KVRank:], from[:a.KVRank])
 		copy(shared[row*a.RoPE:], from[a.KVRank:])
 	}
-	if err := g.rotate(shared, 1, e); err != nil {
+	if err := g.rotate(r, shared, 1, e); err != nil {
 		return err
 	}
 	up := grow(&m.up, e.rows*l.kv.out)
@@ -111,7 +119,7 @@ func (l *latent) project(
 }
 
 // queries writes queries with their positions.
-func (l *latent) queries(ctx context.Context, g *Generator, e *extension, q []float32) error {
+func (l *latent) queries(ctx context.Context, g *Generator, r *nn.Rotary, e *extension, q []float32) error {
 	m, c, a := &g.memory, &g.config, g.config.MLA
 	if l.queryNorm == nil {
 		if err := l.query.multiply(ctx, q, &m.input, c.Workers); err != nil {
@@ -130,7 +138,7 @@ func (l *latent) queries(ctx context.Context, g *Generator, e *extension, q []fl
 	for i := range e.rows * c.Heads {
 		copy(rotated[i*a.RoPE:][:a.RoPE], q[i*g.keyDim+a.NoPE:])
 	}
-	if err := g.rotate(rotated, c.Heads, e); err != nil {
+	if err := g.rotate(r, rotated, c.Heads, e); err != nil {
 		return err
 	}
 	for i := range e.rows * c.Heads {

@@ -71,6 +71,7 @@ type run struct {
 	results   []Result
 	timing    Timing
 	prompts   *meter.Meter
+	mixed     bool // passes have parts of prompts beside others' tokens
 
 	// Of a pass, reused.
 	taken, chose []*running
@@ -120,19 +121,23 @@ func (r *run) batch(ctx context.Context, b Batch) error {
 
 // begin makes a request one of those that are run.
 func (r *run) begin(request *Request, result *Result, name string) error {
-	limit := r.generator.config.Context
-	if n := request.Tokens; n > 0 && n < limit-len(request.Prompt) {
-		limit = len(request.Prompt) + n
-	}
-	s, err := r.generator.NewSequence(limit)
+	s, err := r.generator.NewSequence(r.generator.limitOf(request))
 	if err != nil {
 		return named(name, err)
 	}
-	s.Name = name
+	s.Name, s.least = name, len(request.Prompt)
 	r.active = append(r.active, &running{
 		Request: request, result: result, sequence: s, left: request.Prompt,
 	})
 	return nil
+}
+
+// limitOf returns the most tokens of a request's sequence.
+func (g *Generator) limitOf(r *Request) int {
+	if n := r.Tokens; n > 0 && n < g.config.Context-len(r.Prompt) {
+		return len(r.Prompt) + n
+	}
+	return g.config.Context
 }
 
 // pass runs prompts, where there are any, or else a step of all requests.
@@ -171,14 +176,18 @@ func (r *run) pass(ctx context.Context) error {
 	return nil
 }
 
-// take takes what comes into a pass: parts of prompts, or one token of each request.
+// take takes what comes into a pass: parts of prompts, or one token of each request, or, where
+// passes are mixed, both.
 func (r *run) take(prefill bool) {
 	r.taken, r.parts, r.sequences = r.taken[:0], r.parts[:0], r.sequences[:0]
 	room := prefillTokens
 	for _, a := range r.active {
 		n := len(a.left)
-		if prefill {
-			if n = min(n, room); n == 0 || a.decodes {
+		if prefill && a.decodes {
+			continue
+		}
+		if (prefill || r.mixed) && !a.decodes {
+			if n = min(n, room); n == 0 {
 				continue
 			}
 			room -= n

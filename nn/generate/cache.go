@@ -9,22 +9,21 @@ import (
 
 	"github.com/octavo-fp8/octavo/attention"
 	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/nn"
 	"github.com/octavo-fp8/octavo/scaling"
 	"github.com/octavo-fp8/octavo/tensor"
 )
 
-// cache is the keys and values of a layer of a sequence: codes, or bfloat16.
+// cache is the keys and values of a layer of a sequence.
 type cache struct {
 	heads, limit     int
 	keyDim, valueDim int
 
-	codes    *attention.Sequence
-	perToken bool      // scales of codes: one for each head and token
-	largest  []float32 // [heads, limit]: the largest value up to each token, in magnitude
+	pages   *attention.Sequence
+	bytes   int       // of a token in them
+	largest []float32 // [heads, limit]: the largest value up to each token, in magnitude
 
-	keys, values []fp8.BFloat16 // [heads, limit, their dimension], in place of codes
-
-	blocks [2]*tensor.Tensor // of keys and values, likewise, with scales of blocks along rows
+	blocks [2]*tensor.Tensor // of keys and values, in place of pages, with scales of blocks along rows
 	recipe scaling.Recipe    // of those
 	part   tensor.Tensor     // what is quantized, reused
 }
@@ -38,15 +37,11 @@ var blockRecipes = map[CacheFormat]scaling.Recipe{
 // pageTokens is how many tokens a page of package attention's caches has.
 const pageTokens = 64
 
-// newCache returns the cache of a layer for so many tokens.
-func (g *Generator) newCache(layer, limit int) (c cache, err error) {
+// newCache returns the cache of a layer for so many tokens, in pages of a pool where there is one.
+func (g *Generator) newCache(layer, limit int, pool []*attention.Cache) (c cache, err error) {
 	o := &g.options
 	c = cache{heads: g.config.KVHeads, limit: limit, keyDim: g.keyDim, valueDim: g.valueDim}
 	n := c.heads * limit
-	if o.Cache == CacheBF16 {
-		c.keys, c.values = make([]fp8.BFloat16, n*c.keyDim), make([]fp8.BFloat16, n*c.valueDim)
-		return c, nil
-	}
 	if r, ok := blockRecipes[o.Cache]; ok {
 		c.recipe = r
 		for i, dim := range []int{c.keyDim, c.valueDim} {
@@ -58,23 +53,42 @@ func (g *Generator) newCache(layer, limit int) (c cache, err error) {
 		return c, nil
 	}
 	config := attention.CacheConfig{
-		Pages: (limit + pageTokens - 1) / pageTokens, PageTokens: pageTokens,
+		Pages: pagesOf(limit), PageTokens: pageTokens,
 		KVHeads: c.heads, Dim: c.keyDim, ValueDim: c.valueDim, Format: fp8.E4M3,
 		K: attention.CacheScale{Per: attention.CachePerTokenHead},
 		V: attention.CacheScale{Per: attention.CachePerTokenHead},
 	}
-	if c.perToken = o.KeyScales == nil; c.perToken {
-		c.largest = make([]float32, n)
-	} else {
+	c.bytes = c.heads * (c.keyDim + c.valueDim)
+	switch {
+	case o.Cache == CacheBF16:
+		config.Elements = attention.CacheBFloat16
+		c.bytes *= 2
+	case o.Cache == CacheF32:
+		config.Elements = attention.CacheFloat32
+		c.bytes *= 4
+	case o.KeyScales != nil:
 		config.K, config.V = g.given(o.KeyScales, layer), g.given(o.ValueScales, layer)
+	default:
+		c.largest = make([]float32, n)
+		c.bytes += c.heads * 2 * 4
+	}
+	if pool != nil && pool[layer] != nil {
+		c.pages = pool[layer].NewSequence("")
+		return c, nil
 	}
 	pages, err := attention.NewCache(config)
 	if err != nil {
 		return c, err
 	}
-	c.codes = pages.NewSequence("")
+	if pool != nil {
+		pool[layer] = pages
+	}
+	c.pages = pages.NewSequence("")
 	return c, nil
 }
+
+// pagesOf returns how many pages so many tokens take.
+func pagesOf(tokens int) int { return (tokens + pageTokens - 1) / pageTokens }
 
 // newBlocks returns an operand of zeros.
 func newBlocks(r scaling.Recipe, heads, limit, dim int) *tensor.Tensor {
@@ -97,24 +111,18 @@ func (g *Generator) given(scales []float32, layer int) attention.CacheScale {
 
 // tokenBytes returns the bytes of the keys and values of a token.
 func (c *cache) tokenBytes() int {
-	both := c.keyDim + c.valueDim
-	switch {
-	case c.blocks[0] != nil: // a byte for each code, four for a scale
-		_, k := c.blocks[0].Grid()
-		_, v := c.blocks[1].Grid()
-		return c.heads * (both + 4*(k+v))
-	case c.codes == nil:
-		return 2 * c.heads * both
-	case c.perToken:
-		return c.heads * (both + 2*4)
+	if c.pages != nil {
+		return c.bytes
 	}
-	return c.heads * both
+	_, k := c.blocks[0].Grid()
+	_, v := c.blocks[1].Grid()
+	return c.heads * (c.keyDim + c.valueDim + 4*(k+v)) // a byte for each code, four for a scale
 }
 
 // truncate removes the tokens from n on.
 func (c *cache) truncate(n int) {
-	if c.codes != nil && c.codes.Len() > n {
-		c.codes.Truncate(n)
+	if c.pages != nil && c.pages.Len() > n {
+		c.pages.Truncate(n)
 	}
 }
 
@@ -156,15 +164,10 @@ func (c *cache) together(first int, values []float32) int {
 
 // put appends keys and values of tokens, the first of them at a position.
 func (c *cache) put(first int, keys, values []float32) error {
-	if c.codes != nil {
-		return attention.Append(c.codes, keys, values)
+	if c.pages != nil {
+		return attention.Append(c.pages, keys, values)
 	}
-	if c.blocks[0] != nil {
-		return cmp.Or(c.putBlocks(c.blocks[0], first, keys), c.putBlocks(c.blocks[1], first, values))
-	}
-	c.putBF16(c.keys, first, keys, c.keyDim)
-	c.putBF16(c.values, first, values, c.valueDim)
-	return nil
+	return cmp.Or(c.putBlocks(c.blocks[0], first, keys), c.putBlocks(c.blocks[1], first, values))
 }
 
 // putBlocks quantizes heads of tokens.
@@ -184,33 +187,35 @@ func (c *cache) putBlocks(to *tensor.Tensor, first int, x []float32) error {
 	return nil
 }
 
-// putBF16 rounds heads of so many elements of tokens to bfloat16.
-func (c *cache) putBF16(to []fp8.BFloat16, first int, x []float32, dim int) {
-	for row := range len(x) / dim {
-		at := (row%c.heads*c.limit + first + row/c.heads) * dim
-		for j, v := range x[row*dim:][:dim] {
-			to[at+j] = fp8.BFloat16FromFloat32(v)
-		}
+// view is how the queries of a layer see keys.
+type view struct {
+	mask       attention.Mask
+	scale, cap float32
+	sinks      []float32
+}
+
+// newView returns that of scores, without sinks.
+func newView(s nn.Scores) view {
+	v := view{mask: attention.Mask{Causal: true}, scale: float32(s.Scale), cap: float32(s.Cap)}
+	if s.Window > 0 {
+		v.mask.Window = &attention.Window{Left: s.Window - 1}
 	}
+	return v
 }
 
 // attend writes what queries, [Heads, queries, keyDim], see, the last of them of all so many
 // tokens.
 func (c *cache) attend(
-	ctx context.Context, out []float32, q attention.Operand, tokens, workers int,
+	ctx context.Context, out []float32, q attention.Operand, v *view, tokens, workers int,
 ) error {
-	causal, o := attention.Mask{Causal: true}, attention.Options{Workers: workers}
-	if c.codes != nil {
-		return attention.Attend(ctx, out, &attention.Query{Sequence: c.codes, Q: q, Mask: causal},
-			o)
+	o := attention.Options{Workers: workers}
+	if c.pages != nil {
+		return attention.Attend(ctx, out, &attention.Query{
+			Sequence: c.pages, Q: q, Scale: v.scale, Cap: v.cap, Mask: v.mask, Sinks: v.sinks,
+		}, o)
 	}
-	p := attention.Problem{
-		Q: q, Keys: tokens, Mask: causal,
-		K: attention.Operand{BFloat16: c.keys, Shape: [3]int{c.heads, c.limit, c.keyDim}},
-		V: attention.Operand{BFloat16: c.values, Shape: [3]int{c.heads, c.limit, c.valueDim}},
-	}
-	if c.blocks[0] != nil {
-		p.K, p.V = attention.Operand{Codes: c.blocks[0]}, attention.Operand{Codes: c.blocks[1]}
-	}
-	return attention.Forward(ctx, out, &p, o)
+	return attention.Forward(ctx, out, &attention.Problem{
+		Q: q, K: attention.Operand{Codes: c.blocks[0]}, V: attention.Operand{Codes: c.blocks[1]},
+		Keys: tokens, Scale: v.scale, Cap: v.cap, Mask: v.mask, Sinks: v.sinks,
+	}, o)
 }

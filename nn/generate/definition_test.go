@@ -1,6 +1,7 @@
 package generate_test
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"strings"
@@ -10,10 +11,10 @@ import (
 
 	"github.com/octavo-fp8/octavo/attention"
 	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/internal/elementary"
 	"github.com/octavo-fp8/octavo/nn"
 	"github.com/octavo-fp8/octavo/nn/generate"
 	"github.com/octavo-fp8/octavo/scaling"
-	"github.com/octavo-fp8/octavo/swiglu"
 	"github.com/octavo-fp8/octavo/tensor"
 )
 
@@ -21,7 +22,12 @@ import (
 // sees the keys and values of those up to it as they are in a cache.
 func definition(t *testing.T, m *nn.Llama, tokens []int32, o generate.Options) []float32 {
 	t.Helper()
-	d := &defined{t: t, m: m, c: m.Config(), o: o}
+	return definitionOf(t, m, tokens, len(tokens), o)
+}
+
+// definitionOf is definition where the first tokens are a prompt, and the others come one by one.
+func definitionOf(t *testing.T, m *nn.Llama, tokens []int32, prompt int, o generate.Options) []float32 {
+	d := &defined{t: t, m: m, c: m.Config(), o: o, prompt: prompt}
 	if o.FP8 != nil {
 		r := nn.DefaultFP8()
 		r.Forward = *o.FP8
@@ -30,9 +36,14 @@ func definition(t *testing.T, m *nn.Llama, tokens []int32, o generate.Options) [
 	var stream []float32
 	embedding := d.kept(m.Params()[0])
 	for _, id := range tokens {
-		stream = append(stream, embedding[int(id)*d.c.Dim:][:d.c.Dim]...)
+		for _, x := range embedding[int(id)*d.c.Dim:][:d.c.Dim] {
+			stream = append(stream, x*cmp.Or(float32(d.c.EmbeddingScale), 1))
+		}
 	}
-	add := func(x []float32) {
+	add := func(x []float32, after *nn.RMSNorm) {
+		if after != nil {
+			x = d.norm(after.Gain, x, d.c.NormEps)
+		}
 		for i := range x {
 			stream[i] += x[i]
 		}
@@ -40,28 +51,36 @@ func definition(t *testing.T, m *nn.Llama, tokens []int32, o generate.Options) [
 	for layer, b := range m.Blocks() {
 		x := d.norm(b.AttentionNorm.Gain, stream, d.c.NormEps)
 		if b.MLA != nil {
-			add(d.linear(b.MLA.Output.Weight, d.mixed(d.latent(b.MLA, x, len(tokens)), layer), d.with))
+			add(d.layer(b.MLA.Output, d.mixed(d.latent(b.MLA, x, len(tokens), layer), layer, b.MLA.Sinks)), b.AfterAttention)
 		} else {
-			add(d.linear(b.Attention.Output.Weight, d.mixed(d.heads(b.Attention, x, len(tokens)), layer), d.with))
+			add(d.layer(b.Attention.Output, d.mixed(d.heads(b.Attention, x, len(tokens), layer), layer, b.Attention.Sinks)), b.AfterAttention)
 		}
 		x = d.norm(b.MLPNorm.Gain, stream, d.c.NormEps)
 		if b.Experts != nil {
-			add(d.experts(b.Experts, x, len(tokens)))
+			add(d.experts(b.Experts, x, len(tokens)), b.AfterMLP)
 			continue
 		}
-		g, u := d.linear(b.MLP.Gate.Weight, x, d.with), d.linear(b.MLP.Up.Weight, x, d.with)
-		swiglu.Forward(u, u, g, swiglu.Scales{})
-		add(d.linear(b.MLP.Down.Weight, u, d.with))
+		g, u := d.layer(b.MLP.Gate, x), d.layer(b.MLP.Up, x)
+		d.c.Gate.Multiply(u, u, g)
+		add(d.layer(b.MLP.Down, u), b.AfterMLP)
 	}
 	normed := d.norm(m.Param("model.norm.weight"), stream, d.c.NormEps)
 	head := *m.Param("lm_head.weight")
+	var with nn.Options
 	if o.Head != nil {
 		r := nn.DefaultFP8()
 		r.Forward = *o.Head
-		return d.linear(&head, normed, nn.Options{FP8: &r})
+		with.FP8 = &r
+	} else {
+		head.Value = d.kept(&head)
 	}
-	head.Value = d.kept(&head)
-	return d.linear(&head, normed, nn.Options{})
+	logits := d.linear(&head, normed, with)
+	for i, x := range logits {
+		if limit := float32(d.c.LogitCap); limit != 0 {
+			logits[i] = limit * elementary.Tanh(x*float32(1/limit))
+		}
+	}
+	return logits
 }
 
 // kept returns the values of the embedding or the head as they are kept.
@@ -88,6 +107,8 @@ type defined struct {
 	c    nn.Config
 	o    generate.Options
 	with nn.Options // of linear layers
+
+	prompt int // its tokens
 }
 
 func (d *defined) linear(w *nn.Param, x []float32, o nn.Options) []float32 {
@@ -99,8 +120,19 @@ func (d *defined) linear(w *nn.Param, x []float32, o nn.Options) []float32 {
 	return y
 }
 
+// layer is linear with the bias that a layer has.
+func (d *defined) layer(l *nn.Linear, x []float32) []float32 {
+	y := d.linear(l.Weight, x, d.with)
+	for i := range y {
+		if l.Bias != nil {
+			y[i] += l.Bias.Value[i%len(l.Bias.Value)]
+		}
+	}
+	return y
+}
+
 func (d *defined) norm(gain *nn.Param, x []float32, eps float64) []float32 {
-	n, err := nn.NewRMSNorm(gain.Name, gain.Cols, eps, nn.Options{})
+	n, err := nn.NewRMSNorm(gain.Name, gain.Cols, eps, nn.Options{Norms: d.c.Norms})
 	require.NoError(d.t, err)
 	n.Gain = gain
 	y := make([]float32, len(x))
@@ -108,14 +140,16 @@ func (d *defined) norm(gain *nn.Param, x []float32, eps float64) []float32 {
 	return y
 }
 
-// rotate rotates the last elements of each head.
-func (d *defined) rotate(x []float32, heads, dim, rotated, rows int) {
-	rotary, err := nn.NewRotary(rotated, d.c.Context, d.c.RopeTheta)
-	require.NoError(d.t, err)
+// rotate rotates the elements of each head of a layer from one on.
+func (d *defined) rotate(x []float32, heads, dim, first, rows, layer int) {
+	rotary, windowed := d.c.Rotaries()
+	if d.c.Scores(layer).Window > 0 {
+		rotary = windowed
+	}
 	for row := range rows {
 		for h := range heads {
-			last := x[(row*heads+h)*dim:][dim-rotated : dim]
-			require.NoError(d.t, rotary.RotateFrom(last, 1, row, 1))
+			last := x[(row*heads+h)*dim:][first:dim]
+			require.NoError(d.t, rotary.RotateFrom(last, 1, row, max(d.prompt, row+1), 1))
 		}
 	}
 }
@@ -126,49 +160,57 @@ type attended struct {
 	keyDim, valueDim int
 }
 
-func (d *defined) heads(a *nn.Attention, x []float32, rows int) attended {
-	n := d.c.Dim / d.c.Heads
-	to := attended{
-		d.linear(a.Query.Weight, x, d.with), d.linear(a.Key.Weight, x, d.with),
-		d.linear(a.Value.Weight, x, d.with), n, n,
+func (d *defined) heads(a *nn.Attention, x []float32, rows, layer int) attended {
+	n := cmp.Or(d.c.HeadDim, d.c.Dim/d.c.Heads)
+	to := attended{d.layer(a.Query, x), d.layer(a.Key, x), d.layer(a.Value, x), n, n}
+	if a.QueryNorm != nil {
+		to.q, to.k = d.norm(a.QueryNorm.Gain, to.q, d.c.NormEps), d.norm(a.KeyNorm.Gain, to.k, d.c.NormEps)
 	}
-	d.rotate(to.q, d.c.Heads, n, n, rows)
-	d.rotate(to.k, d.c.KVHeads, n, n, rows)
+	d.rotate(to.q, d.c.Heads, n, 0, rows, layer)
+	d.rotate(to.k, d.c.KVHeads, n, 0, rows, layer)
 	return to
 }
 
-func (d *defined) latent(a *nn.MLA, x []float32, rows int) attended {
+func (d *defined) latent(a *nn.MLA, x []float32, rows, layer int) attended {
 	c := d.c.MLA
 	to := attended{keyDim: c.NoPE + c.RoPE, valueDim: c.Value}
 	from := x
 	if a.QueryDown != nil {
-		from = d.norm(a.QueryNorm.Gain, d.linear(a.QueryDown.Weight, x, d.with), c.NormEps)
+		from = d.norm(a.QueryNorm.Gain, d.layer(a.QueryDown, x), c.NormEps)
 	}
-	to.q = d.linear(a.Query.Weight, from, d.with)
-	down := d.linear(a.KVDown.Weight, x, d.with)
+	to.q = d.layer(a.Query, from)
+	down := d.layer(a.KVDown, x)
 	var raw, shared []float32
 	for row := range slices.Chunk(down, c.KVRank+c.RoPE) {
 		raw, shared = append(raw, row[:c.KVRank]...), append(shared, row[c.KVRank:]...)
 	}
-	up := d.linear(a.KV.Weight, d.norm(a.KVNorm.Gain, raw, c.NormEps), d.with)
+	up := d.layer(a.KV, d.norm(a.KVNorm.Gain, raw, c.NormEps))
 	for i := range rows * d.c.Heads {
 		of := up[i*(c.NoPE+c.Value):][:c.NoPE+c.Value]
 		to.k = append(append(to.k, of[:c.NoPE]...), shared[i/d.c.Heads*c.RoPE:][:c.RoPE]...)
 		to.v = append(to.v, of[c.NoPE:]...)
 	}
-	d.rotate(to.q, d.c.Heads, to.keyDim, c.RoPE, rows)
-	d.rotate(to.k, d.c.Heads, to.keyDim, c.RoPE, rows)
+	d.rotate(to.q, d.c.Heads, to.keyDim, c.NoPE, rows, layer)
+	d.rotate(to.k, d.c.Heads, to.keyDim, c.NoPE, rows, layer)
 	return to
 }
 
 // mixed returns what tokens see of each other.
-func (d *defined) mixed(a attended, layer int) (mixed []float32) {
+func (d *defined) mixed(a attended, layer int, sinks *nn.Param) (mixed []float32) {
 	keys := cached(d.c, d.o, a.k, d.o.KeyScales, layer, a.keyDim)
 	values := cached(d.c, d.o, a.v, d.o.ValueScales, layer, a.valueDim)
 	i := 0
 	for q := range slices.Chunk(a.q, d.c.Heads*a.keyDim) {
 		i++
-		mixed = append(mixed, sees(d.t, d.c, q, first(keys, i), first(values, i))...)
+		p := attention.Problem{K: first(keys, i), V: first(values, i)}
+		s := d.c.Scores(layer)
+		if p.Scale, p.Cap = float32(s.Scale), float32(s.Cap); sinks != nil {
+			p.Sinks = sinks.Value
+		}
+		if s.Window > 0 {
+			p.Mask.Window = &attention.Window{Left: s.Window - 1, Right: -1}
+		}
+		mixed = append(mixed, sees(d.t, d.c, q, p)...)
 	}
 	return mixed
 }
@@ -176,7 +218,7 @@ func (d *defined) mixed(a attended, layer int) (mixed []float32) {
 func (d *defined) experts(of *nn.Experts, x []float32, rows int) []float32 {
 	var shared nn.Shared
 	o := d.with
-	o.Shared = &shared
+	o.Shared, o.Gate, o.Biases = &shared, d.c.Gate, d.c.Biases
 	c := *d.c.Experts
 	c.Dim = d.c.Dim
 	prefix, _, _ := strings.Cut(of.Params()[0].Name, "gate")
@@ -228,6 +270,12 @@ func cached(
 	switch {
 	case o.Cache == generate.CacheBF16:
 		return to
+	case o.Cache == generate.CacheF32:
+		to.BFloat16, to.Float32 = nil, nil
+		for i := range c.KVHeads * rows {
+			to.Float32 = append(to.Float32, x[(i%rows*c.KVHeads+i/rows)*d:][:d]...)
+		}
+		return to
 	case o.Cache == generate.CacheNVFP4, o.Cache == generate.CacheMXFP8:
 		return blockwise(o.Cache == generate.CacheNVFP4, c.KVHeads, rows, d, x)
 	case static != nil:
@@ -274,7 +322,11 @@ func first(o attention.Operand, n int) (to attention.Operand) {
 	if o.Codes == nil {
 		to.Shape = [3]int{heads, n, d}
 		for h := range heads {
-			to.BFloat16 = append(to.BFloat16, o.BFloat16[h*tokens*d:][:n*d]...)
+			if o.Float32 != nil {
+				to.Float32 = append(to.Float32, o.Float32[h*tokens*d:][:n*d]...)
+			} else {
+				to.BFloat16 = append(to.BFloat16, o.BFloat16[h*tokens*d:][:n*d]...)
+			}
 		}
 		return to
 	}
@@ -294,15 +346,18 @@ func first(o attention.Operand, n int) (to attention.Operand) {
 	return attention.Operand{Codes: &t}
 }
 
-// sees returns what one token's queries see of keys and values.
-func sees(t *testing.T, c nn.Config, q []float32, keys, values attention.Operand) []float32 {
+// sees returns what one token's queries see of a problem's keys and values.
+func sees(t *testing.T, c nn.Config, q []float32, p attention.Problem) []float32 {
 	queries := attention.Operand{Shape: [3]int{c.Heads, 1, len(q) / c.Heads}}
-	for _, x := range q {
-		queries.BFloat16 = append(queries.BFloat16, fp8.BFloat16FromFloat32(x))
+	if queries.Float32 = q; p.K.Float32 == nil {
+		queries.Float32 = nil
+		for _, x := range q {
+			queries.BFloat16 = append(queries.BFloat16, fp8.BFloat16FromFloat32(x))
+		}
 	}
-	_, _, wide := values.Dims()
+	_, _, wide := p.V.Dims()
 	out := make([]float32, c.Heads*wide)
-	p := attention.Problem{Q: queries, K: keys, V: values}
+	p.Q = queries
 	require.NoError(t, attention.Forward(t.Context(), out, &p, attention.Options{}))
 	return out
 }

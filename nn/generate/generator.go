@@ -27,7 +27,6 @@ type Generator struct {
 	keyDim, valueDim int // of a head's query or key, and of its value
 
 	table  table // embedding
-	rotary *nn.Rotary
 	blocks []block
 	norm   *nn.RMSNorm
 	head   linear
@@ -38,19 +37,22 @@ type Generator struct {
 
 // block is one layer of the model.
 type block struct {
-	attentionNorm, mlpNorm *nn.RMSNorm
-	projections            projections
-	mixed                  linear
-	feedForward            feedForward
+	attentionNorm, mlpNorm   *nn.RMSNorm
+	afterAttention, afterMLP *nn.RMSNorm // of results, before they are added; nil: none
+	projections              projections
+	rotary                   *nn.Rotary
+	view                     view
+	mixed                    linear
+	feedForward              feedForward
 }
 
 // projections make queries, keys and values.
 type projections interface {
 	// project writes them, with positions, for the input in the generator's memory.
-	project(ctx context.Context, g *Generator, e *extension, q, k, v []float32) error
+	project(ctx context.Context, g *Generator, r *nn.Rotary, e *extension, q, k, v []float32) error
 
 	linears() []*linear
-	norms() []*nn.RMSNorm
+	norms() []*nn.RMSNorm // nil for those that there are not
 }
 
 // feedForward is what follows attention.
@@ -63,8 +65,8 @@ type feedForward interface {
 
 // New returns a generator of a model. Of the model its sizes, the values of its parameters and
 // the biases of its routers count, not the recipes that it trains by. Of values that bfloat16
-// has, and of those that are packed, it keeps a copy; what else is multiplied in FP32, the
-// routers and the norms are the model's memory.
+// has, and of those that are packed, it keeps a copy; what else is multiplied in FP32, and
+// routers, norms, biases and sinks, are the model's memory.
 //
 // The error is [ErrOptions], [ErrBatch], that of Options.Read, or that of the context.
 func New(ctx context.Context, m *nn.Llama, o Options) (*Generator, error) {
@@ -79,18 +81,8 @@ func New(ctx context.Context, m *nn.Llama, o Options) (*Generator, error) {
 	}
 	g := &Generator{config: c, options: o}
 	g.config.Workers = o.Workers
-	g.keyDim = c.Dim / c.Heads
-	g.valueDim = g.keyDim
-	rotated := g.keyDim
-	if a := c.MLA; a != nil {
-		g.keyDim, g.valueDim, rotated = a.NoPE+a.RoPE, a.Value, a.RoPE
-	}
-	var err error
-	g.rotary, err = nn.NewScaledRotary(rotated, c.Context, c.RopeTheta, c.RopeScaling)
-	if err != nil {
-		return nil, err
-	}
-	err = g.pack(ctx, m)
+	g.keyDim, g.valueDim, _ = c.HeadDims()
+	err := g.pack(ctx, m)
 	g.options.Read = nil // with the model, which it may hold
 	if err != nil {
 		return nil, err
@@ -123,17 +115,26 @@ func (g *Generator) pack(ctx context.Context, m *nn.Llama) error {
 	if g.options.Read != nil {
 		p.values = memory.Large[float32](most)
 	}
-	for _, from := range m.Blocks() {
+	all, windowed := g.config.Rotaries()
+	for layer, from := range m.Blocks() {
+		scores, eps := g.config.Scores(layer), g.config.NormEps
 		to := block{
-			attentionNorm: p.norm(from.AttentionNorm, g.config.NormEps),
-			mlpNorm:       p.norm(from.MLPNorm, g.config.NormEps),
+			attentionNorm: p.norm(from.AttentionNorm, eps), mlpNorm: p.norm(from.MLPNorm, eps),
+			afterAttention: p.norm(from.AfterAttention, eps), afterMLP: p.norm(from.AfterMLP, eps),
+			view: newView(scores), rotary: all,
 		}
-		if from.MLA != nil {
-			to.projections, to.mixed = p.latent(from.MLA), p.linear(from.MLA.Output)
+		if scores.Window > 0 {
+			to.rotary = windowed
+		}
+		if a := from.MLA; a != nil {
+			to.projections, to.mixed = p.latent(a), p.linear(a.Output)
+			to.view.sinks = p.vector(a.Sinks)
 		} else {
 			a := from.Attention
-			to.projections = &heads{p.linear(a.Query), p.linear(a.Key), p.linear(a.Value)}
-			to.mixed = p.linear(a.Output)
+			to.projections = &heads{
+				p.linear(a.Query), p.linear(a.Key), p.linear(a.Value), p.norm(a.QueryNorm, eps), p.norm(a.KeyNorm, eps),
+			}
+			to.mixed, to.view.sinks = p.linear(a.Output), p.vector(a.Sinks)
 		}
 		if from.Experts != nil {
 			to.feedForward = p.experts(from.Experts)
@@ -185,8 +186,22 @@ func (p *packer) read(of *nn.Param, passing bool) []float32 {
 	return values
 }
 
+// vector returns the values of a bias or of sinks, which are in the model's memory; nil for none.
+func (p *packer) vector(of *nn.Param) []float32 {
+	if of == nil {
+		return nil
+	}
+	values := p.read(of, false)
+	if p.err == nil {
+		p.err = p.count.Add(int64(len(values)))
+	}
+	return values
+}
+
 func (p *packer) linear(from *nn.Linear) linear {
-	return p.weight(from.Weight, p.read(from.Weight, true), p.g.options.FP8, false)
+	l := p.weight(from.Weight, p.read(from.Weight, true), p.g.options.FP8, false)
+	l.bias = p.vector(from.Bias)
+	return l
 }
 
 // weight returns the layer of a weight: packed under the recipe, unless that is nil; or in
@@ -255,7 +270,13 @@ func (p *packer) table(of *nn.Param, values []float32) table {
 	return t
 }
 
-func (p *packer) norm(from *nn.RMSNorm, eps float64) *nn.RMSNorm { return p.gain(from.Gain, eps) }
+// norm returns a norm like another one; nil for none.
+func (p *packer) norm(from *nn.RMSNorm, eps float64) *nn.RMSNorm {
+	if from == nil {
+		return nil
+	}
+	return p.gain(from.Gain, eps)
+}
 
 // gain returns the norm of a gain.
 func (p *packer) gain(of *nn.Param, eps float64) (to *nn.RMSNorm) {
@@ -271,7 +292,7 @@ func (p *packer) gain(of *nn.Param, eps float64) (to *nn.RMSNorm) {
 
 // newNorm returns a norm with a gain of its own.
 func (g *Generator) newNorm(gain *nn.Param, eps float64) (*nn.RMSNorm, error) {
-	o := nn.Options{Workers: g.options.Workers}
+	o := nn.Options{Norms: g.config.Norms, Workers: g.options.Workers}
 	n, err := nn.NewRMSNorm(gain.Name, gain.Cols, eps, o)
 	if err == nil {
 		n.Gain = gain
@@ -293,9 +314,12 @@ func (g *Generator) WeightBytes() int64 {
 		for _, l := range append(layers, b.feedForward.linears()...) {
 			n += l.bytes()
 		}
-		for _, norm := range append(b.projections.norms(), b.attentionNorm, b.mlpNorm) {
-			n += 4 * int64(len(norm.Gain.Value))
+		for _, norm := range append(b.projections.norms(), b.attentionNorm, b.mlpNorm, b.afterAttention, b.afterMLP) {
+			if norm != nil {
+				n += 4 * int64(len(norm.Gain.Value))
+			}
 		}
+		n += 4 * int64(len(b.view.sinks))
 	}
 	return n
 }

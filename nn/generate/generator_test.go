@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"weak"
@@ -81,7 +82,182 @@ func models(t *testing.T) map[string]*nn.Llama {
 		"direct": mixture(t, func(c *nn.Config) {
 			c.MLA.QueryRank, c.MLA.Value, c.Experts.Shared, c.Dense = 0, 12, 0, 0
 		}),
+		"features": featured(t, func(c *nn.Config) {
+			for _, f := range features {
+				f.set(c)
+			}
+		}),
+		"latent features": latentFeatures(t),
 	}
+}
+
+// latentFeatures returns a model with latent attention and all features that go with it.
+func latentFeatures(t *testing.T) *nn.Llama {
+	t.Helper()
+	m := mixture(t, func(c *nn.Config) {
+		for _, f := range features {
+			if !slices.Contains([]string{"head", "rotary", "bases", "sinks", "experts", "groups"}, f.name) {
+				f.set(c)
+			}
+		}
+	})
+	randomize(m)
+	return m
+}
+
+// features are what a model may have besides, in two layers.
+var features = []struct {
+	name string
+	set  func(c *nn.Config)
+}{
+	{"head", func(c *nn.Config) { c.HeadDim = 12 }},
+	{"rotary", func(c *nn.Config) { c.RotaryDim = 6 }},
+	{"windows", func(c *nn.Config) { c.Windows = []int{7, 0} }},
+	{"bases", func(c *nn.Config) { c.Windows, c.WindowRopeTheta = []int{0, 5}, 300 }},
+	{"norms", func(c *nn.Config) { c.Norms = nn.Norms{PlusOne: true, After: true, QueryKey: c.MLA == nil} }},
+	{"biases", func(c *nn.Config) {
+		c.Biases = nn.Biases{QueryKeyValue: true, Output: true, MLP: true, Router: c.Experts != nil}
+	}},
+	{"sinks", func(c *nn.Config) { c.Sinks = true }},
+	{"scale", func(c *nn.Config) { c.ScoreScale = 0.17 }},
+	{"cap", func(c *nn.Config) { c.ScoreCap = 2 }},
+	{"logits", func(c *nn.Config) { c.LogitCap = 3 }},
+	{"embedding", func(c *nn.Config) { c.EmbeddingScale = 2.5 }},
+	{"GELU", func(c *nn.Config) { c.Gate = nn.Gate{Activation: nn.GateGELUTanh} }},
+	{"clamped", func(c *nn.Config) { c.Gate = nn.Gate{Activation: nn.GateClamped, Alpha: 1.7, Limit: 0.5} }},
+	{"YaRN", func(c *nn.Config) {
+		c.RopeScaling = nn.RopeScaling{YaRN: true, Factor: 4, Original: 16, Low: 1, High: 32, Attention: 1.1}
+	}},
+	{"experts", func(c *nn.Config) {
+		c.DenseLayers, c.Biases.Router = []int{0}, true
+		c.Experts = &nn.ExpertsConfig{Hidden: 20, Router: nn.RouterConfig{Experts: 6, TopK: 2, Score: nn.ScoreSoftmax}}
+	}},
+	{"groups", func(c *nn.Config) {
+		c.Experts = &nn.ExpertsConfig{Hidden: 20, Shared: 1, Router: nn.RouterConfig{
+			Experts: 8, TopK: 3, Groups: 4, TopGroups: 2, GroupScores: 1, Unnormalized: true, Score: nn.ScoreSoftmax, Scale: 3,
+		}}
+	}},
+}
+
+// featured returns a model all of whose parameters are random.
+func featured(t *testing.T, change func(c *nn.Config)) *nn.Llama {
+	t.Helper()
+	c := nn.Config{Vocab: 37, Dim: 32, Layers: 2, Heads: 4, KVHeads: 2, Hidden: 40, Context: 96}
+	change(&c)
+	m, err := nn.NewLlama(c, 1)
+	require.NoError(t, err)
+	randomize(m)
+	return m
+}
+
+// randomize makes all parameters random.
+func randomize(m *nn.Llama) {
+	for i, p := range m.Params() {
+		before := slices.Clone(p.Value)
+		if p.Randomize(1, uint64(i), 0.3); p.Decay {
+			continue
+		}
+		for j, x := range before { // gains, biases and sinks, around what they were
+			p.Value[j] += x
+		}
+	}
+}
+
+// TestFeatures compares with the model itself, of each feature alone, and of some together.
+func TestFeatures(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 5))
+	tokens := tokensOf(r, 80, 37)
+	logits := func(m *nn.Llama, o generate.Options) []float32 {
+		g := generator(t, m, o)
+		got, err := g.Logits(t.Context(), []*generate.Sequence{sequence(t, g)}, [][]int32{tokens})
+		require.NoError(t, err)
+		return slices.Clone(got)
+	}
+	plain := logits(featured(t, func(*nn.Config) {}), generate.Options{Cache: generate.CacheF32})
+	for _, f := range features {
+		m := featured(t, f.set)
+		want, err := m.Logits(t.Context(), tokens, 1, len(tokens))
+		require.NoError(t, err)
+		got := logits(m, generate.Options{Cache: generate.CacheF32})
+		require.Less(t, difference(want, got), 2e-6, f.name)
+		require.Greater(t, difference(plain, got), 1e-3, "%s has an effect", f.name)
+	}
+	for range 12 {
+		var names []string
+		m := featured(t, func(c *nn.Config) {
+			for _, f := range features {
+				if r.IntN(3) == 0 {
+					f.set(c)
+					names = append(names, f.name)
+				}
+			}
+		})
+		want, err := m.Logits(t.Context(), tokens, 1, len(tokens))
+		require.NoError(t, err)
+		got := logits(m, generate.Options{Cache: generate.CacheF32, Workers: 3})
+		require.Less(t, difference(want, got), 2e-6, "%v", names)
+	}
+}
+
+// TestLongRoPE: the factors are those of how long the sequence is when a token is added, or of
+// its whole prompt, in however many parts that is run; what is in the cache stays.
+func TestLongRoPE(t *testing.T) {
+	const original = 270
+	m := featured(t, func(c *nn.Config) {
+		c.Context = 300
+		c.RopeScaling = nn.RopeScaling{Original: original, Attention: 1.2, Short: []float64{1, 1.5, 2, 4}, Long: []float64{2, 3, 5, 9}}
+	})
+	o := generate.Options{Cache: generate.CacheF32}
+	tokens := tokensOf(rand.New(rand.NewPCG(7, 5)), 300, 37)
+	vocab := m.Config().Vocab
+	for _, prompt := range []int{1, original - 1, original, original + 1, 300} {
+		want := definitionOf(t, m, tokens, prompt, o)
+		if prompt == 300 || prompt < original { // one table for all of these
+			n := min(300, prompt+1)
+			of, err := m.Logits(t.Context(), tokens[:n], 1, n)
+			require.NoError(t, err)
+			require.Less(t, difference(of, want[:len(of)]), 2e-6)
+		}
+		g := generator(t, m, o)
+		s := sequence(t, g)
+		got, err := g.Prefill(t.Context(), []*generate.Sequence{s}, [][]int32{tokens[:prompt]})
+		for i := prompt; ; i++ {
+			require.NoError(t, err)
+			require.Equal(t, bitsOf(want[(i-1)*vocab:i*vocab]), bitsOf(got), "prompt of %d, token %d", prompt, i)
+			if i == len(tokens) {
+				break
+			}
+			got, err = g.Step(t.Context(), []*generate.Sequence{s}, tokens[i:i+1])
+		}
+		// Prompts of more than 256 tokens are run in parts.
+		r, _, err := g.Generate(t.Context(), generate.Request{Prompt: tokens[:prompt], Tokens: 1, LogProbs: true})
+		require.NoError(t, err)
+		s.Truncate(0)
+		got, err = g.Prefill(t.Context(), []*generate.Sequence{s}, [][]int32{tokens[:prompt]})
+		require.NoError(t, err)
+		best := 0
+		for i, x := range got {
+			if x > got[best] {
+				best = i
+			}
+		}
+		require.Equal(t, int32(best), r.Tokens[0])
+		sum := 0.0
+		for _, x := range got {
+			sum += math.Exp(float64(x - got[best]))
+		}
+		require.InDelta(t, -math.Log(sum), float64(r.LogProbs[0]), 1e-6)
+	}
+}
+
+// difference is that of logits, relative to their size.
+func difference(want, got []float32) float64 {
+	noise, energy := 0.0, 0.0
+	for i, x := range want {
+		noise += math.Pow(float64(x)-float64(got[i]), 2)
+		energy += float64(x) * float64(x)
+	}
+	return math.Sqrt(noise / energy)
 }
 
 func tokensOf(r *rand.Rand, n, vocab int) []int32 {
@@ -142,6 +318,8 @@ func perToken(t *testing.T) map[string]generate.Options {
 		"FP32":              {},
 		"FP32, per head":    perHead,
 		"FP32, BF16 cache":  {Cache: generate.CacheBF16},
+		"FP32, F32 cache":   {Cache: generate.CacheF32},
+		"fp8, F32 cache":    {FP8: operandsOf(t, "fp8"), Cache: generate.CacheF32},
 		"FP32, NVFP4 cache": {Cache: generate.CacheNVFP4},
 		"fp8, MXFP8 cache":  {FP8: operandsOf(t, "fp8"), Cache: generate.CacheMXFP8},
 		"fp8":               {FP8: operandsOf(t, "fp8"), BatchInvariant: true},
@@ -303,16 +481,13 @@ func testModel(t *testing.T, m *nn.Llama) {
 	tokens := tokensOf(rand.New(rand.NewPCG(5, 5)), 80, 37)
 	want, err := m.Logits(t.Context(), tokens, 1, len(tokens))
 	require.NoError(t, err)
-	energy := 0.0
-	for _, x := range want {
-		energy += float64(x) * float64(x)
-	}
 	last := 0.0
 	for _, o := range []struct {
 		name        string
 		least, most float64 // of the noise, relative
 		options     generate.Options
 	}{
+		{"f32", 0, 2e-6, generate.Options{Cache: generate.CacheF32}},
 		{"bf16", 1e-4, 0.01, generate.Options{Cache: generate.CacheBF16}},
 		{"e4m3", 2e-3, 0.1, generate.Options{}},
 		{"fp8", 2e-3, 0.4, generate.Options{FP8: operandsOf(t, "fp8")}},
@@ -320,11 +495,7 @@ func testModel(t *testing.T, m *nn.Llama) {
 		g := generator(t, m, o.options)
 		got, err := g.Logits(t.Context(), []*generate.Sequence{sequence(t, g)}, [][]int32{tokens})
 		require.NoError(t, err)
-		noise := 0.0
-		for i, x := range want {
-			noise += math.Pow(float64(x)-float64(got[i]), 2)
-		}
-		relative := math.Sqrt(noise / energy)
+		relative := difference(want, got)
 		t.Log(o.name, relative)
 		require.Greater(t, relative, max(o.least, last), o.name)
 		require.Less(t, relative, o.most, o.name)
@@ -434,6 +605,7 @@ func TestBytes(t *testing.T) {
 func TestCacheBytesOfMixtures(t *testing.T) {
 	for want, o := range map[int64]generate.Options{
 		2 * (10 + 8 + 2*4): {}, 2 * 2 * (10 + 8): {Cache: generate.CacheBF16},
+		2 * 4 * (10 + 8): {Cache: generate.CacheF32},
 	} {
 		g := generator(t, mixture(t, func(*nn.Config) {}), o)
 		_, timing, err := g.Generate(t.Context(), generate.Request{Prompt: []int32{1, 2}, Tokens: 2})

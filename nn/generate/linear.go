@@ -12,23 +12,25 @@ import (
 	"github.com/octavo-fp8/octavo/tensor"
 )
 
-// linear is y = x·Wᵀ of a weight that does not change.
+// linear is y = x·Wᵀ + b of a weight and a bias that do not change.
 type linear struct {
 	out, in int
 	values  []float32         // W, [out, in], in FP32
 	halves  *canonical.Packed // or in bfloat16
 	packed  *gemm.Packed      // or in FP8
+	bias    []float32         // that is added to each row; nil: none
 }
 
-// bytes returns how many bytes of memory the weight takes, all of which a token reads.
+// bytes returns how many bytes of memory weight and bias take, all of which a token reads.
 func (l *linear) bytes() int64 {
+	n := 4 * int64(len(l.values)+len(l.bias))
 	switch {
 	case l.packed != nil:
-		return l.packed.Bytes()
+		n += l.packed.Bytes()
 	case l.halves != nil:
-		return l.halves.Bytes()
+		n += l.halves.Bytes()
 	}
-	return 4 * int64(len(l.values))
+	return n
 }
 
 // table is rows that are looked up by token, in one of three forms.
@@ -72,8 +74,21 @@ func (in *input) set(
 	return scaling.Quantize(ctx, &in.codes, x, q)
 }
 
-// multiply writes the product of an input to y, [rows, out].
+// multiply writes the product of an input, and the bias, to y, [rows, out].
 func (l *linear) multiply(ctx context.Context, y []float32, in *input, workers int) error {
+	err := l.product(ctx, y, in, workers)
+	if l.bias == nil || err != nil {
+		return err
+	}
+	for ; len(y) > 0; y = y[l.out:] {
+		for i, b := range l.bias {
+			y[i] += b
+		}
+	}
+	return nil
+}
+
+func (l *linear) product(ctx context.Context, y []float32, in *input, workers int) error {
 	if l.packed != nil {
 		return gemm.Multiply(ctx, y, &in.codes, l.packed, gemm.Options{Workers: workers})
 	}

@@ -6,10 +6,9 @@ import (
 	"strings"
 
 	"github.com/octavo-fp8/octavo/nn"
-	"github.com/octavo-fp8/octavo/swiglu"
 )
 
-// mlp is a SwiGLU feed-forward.
+// mlp is a gated feed-forward.
 type mlp struct{ gate, up, down linear }
 
 func (p *packer) mlp(from *nn.MLP) *mlp {
@@ -33,7 +32,7 @@ func (f *mlp) of(ctx context.Context, g *Generator, y []float32, in *input) erro
 	if m.act == nil {
 		m.act = func(lo, hi int) {
 			up := m.up[lo:hi]
-			swiglu.Forward(up, up, m.gate[lo:hi], swiglu.Scales{})
+			g.config.Gate.Multiply(up, up, m.gate[lo:hi])
 		}
 	}
 	m.loop.For(len(up), elementGrain, workers, m.act)
@@ -69,7 +68,8 @@ func (p *packer) experts(from *nn.Experts) *experts {
 		return nil
 	}
 	p.err = p.count.Add(int64(len(values)))
-	to.router.Gate.Weight = gate
+	to.router.Gate.Weight, to.router.Gate.Bias = gate, from.Router.Gate.Bias
+	to.gate.bias = p.vector(from.Router.Gate.Bias)
 	for e := range from.Gate {
 		to.each = append(to.each,
 			&mlp{p.linear(from.Gate[e]), p.linear(from.Up[e]), p.linear(from.Down[e])})

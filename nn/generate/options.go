@@ -27,16 +27,18 @@ const (
 	// CacheMXFP8 keeps E4M3 codes under a power of two for each 32 elements, by
 	// [scaling.MXRCeil].
 	CacheMXFP8
+	// CacheF32 keeps float32, and attention rounds nothing to fewer bits.
+	CacheF32
 )
 
 var cacheFormats = enum.Enum[CacheFormat]{
 	Type: "CacheFormat", What: "format of a cache", Err: ErrOptions, Prefix: "generate",
-	Names: []string{"e4m3", "bf16", "nvfp4", "mxfp8"},
+	Names: []string{"e4m3", "bf16", "nvfp4", "mxfp8", "f32"},
 }
 
 // CacheFormats returns all formats of a cache.
 func CacheFormats() []CacheFormat {
-	return []CacheFormat{CacheE4M3, CacheBF16, CacheNVFP4, CacheMXFP8}
+	return []CacheFormat{CacheE4M3, CacheBF16, CacheNVFP4, CacheMXFP8, CacheF32}
 }
 
 // String returns the name of f.
@@ -74,7 +76,7 @@ type Options struct {
 
 	// Read, unless nil, writes the values of a parameter of the model, which are not there yet, to
 	// dst, such as [hf.Unread.Read]. What is packed then never is in memory as FP32, and the model
-	// has values of norms, of routers and of what is multiplied in FP32 alone.
+	// has values of norms, routers, biases and sinks and of what is multiplied in FP32 alone.
 	//
 	// [hf.Unread.Read]: https://pkg.go.dev/github.com/octavo-fp8/octavo/nn/hf#Unread.Read
 	Read func(p *nn.Param, dst []float32) error

@@ -15,12 +15,13 @@ type work struct {
 	query, key, value      []float32 // [rows, heads·their dimension]
 	mixed                  []float32 // [rows, heads·valueDim]
 	gate, up               []float32
-	queries                []fp8.BFloat16 // [heads, rows, keyDim]
+	queries                []float32      // [heads, rows, keyDim]
+	halves                 []fp8.BFloat16 // in its place
 	seen                   []float32      // [heads, rows, valueDim]
 	last, logits           []float32
 
-	loop     parallel.Loop
-	add, act func(lo, hi int) // closures of addToStream and of SwiGLU, made once
+	loop            parallel.Loop
+	add, act, bound func(lo, hi int) // closures of addToStream, of gates and of the cap, made once
 
 	extension extension
 	parts     [][]int32 // of a step
@@ -164,9 +165,13 @@ func (g *Generator) check(sequences []*Sequence, tokens [][]int32) (rows int, er
 func (g *Generator) pass(ctx context.Context, e *extension) error {
 	dim := g.config.Dim
 	stream := grow(&g.memory.stream, e.rows*dim)
+	scale := float32(g.config.EmbeddingScale)
 	for _, part := range e.tokens {
 		for _, t := range part {
 			g.table.row(stream[:dim], int(t))
+			for i := 0; i < dim && scale != 0; i++ {
+				stream[i] *= scale
+			}
 			stream = stream[dim:]
 		}
 	}
@@ -190,7 +195,7 @@ func (g *Generator) attention(ctx context.Context, layer int, e *extension) erro
 	queries, keys, values := c.Heads*g.keyDim, c.KVHeads*g.keyDim, c.KVHeads*g.valueDim
 	query := grow(&m.query, e.rows*queries)
 	key, value := grow(&m.key, e.rows*keys), grow(&m.value, e.rows*values)
-	if err := b.projections.project(ctx, g, e, query, key, value); err != nil {
+	if err := b.projections.project(ctx, g, b.rotary, e, query, key, value); err != nil {
 		return err
 	}
 	wide := c.Heads * g.valueDim
@@ -208,12 +213,10 @@ func (g *Generator) attention(ctx context.Context, layer int, e *extension) erro
 	if err := m.inner.set(ctx, mixed, e.rows, g.options.FP8, c.Workers); err != nil {
 		return err
 	}
-	branch := grow(&m.branch, len(m.stream))
-	if err := b.mixed.multiply(ctx, branch, &m.inner, c.Workers); err != nil {
+	if err := b.mixed.multiply(ctx, grow(&m.branch, len(m.stream)), &m.inner, c.Workers); err != nil {
 		return err
 	}
-	g.addToStream()
-	return nil
+	return g.addToStream(ctx, b.afterAttention)
 }
 
 // feedForward adds what a layer's feed-forward makes of the stream to it.
@@ -222,12 +225,10 @@ func (g *Generator) feedForward(ctx context.Context, b *block, rows int) error {
 	if err := g.normalize(ctx, b.mlpNorm, rows); err != nil {
 		return err
 	}
-	branch := grow(&m.branch, len(m.stream))
-	if err := b.feedForward.forward(ctx, g, branch); err != nil {
+	if err := b.feedForward.forward(ctx, g, grow(&m.branch, len(m.stream))); err != nil {
 		return err
 	}
-	g.addToStream()
-	return nil
+	return g.addToStream(ctx, b.afterMLP)
 }
 
 // elementGrain is the least number of elements worth a goroutine.
@@ -242,9 +243,15 @@ func (g *Generator) normalize(ctx context.Context, norm *nn.RMSNorm, rows int) e
 	return m.input.set(ctx, m.normed, rows, g.options.FP8, g.config.Workers)
 }
 
-// addToStream adds the branch, which a part of a block has made.
-func (g *Generator) addToStream() {
+// addToStream adds the branch, which a part of a block has made, normalized if there is a norm.
+func (g *Generator) addToStream(ctx context.Context, after *nn.RMSNorm) error {
 	m := &g.memory
+	if after != nil {
+		if err := after.Forward(ctx, grow(&m.normed, len(m.branch)), m.branch); err != nil {
+			return err
+		}
+		m.branch, m.normed = m.normed, m.branch
+	}
 	if m.add == nil {
 		m.add = func(lo, hi int) {
 			for i, x := range m.branch[lo:hi] {
@@ -253,6 +260,7 @@ func (g *Generator) addToStream() {
 		}
 	}
 	m.loop.For(len(m.branch), elementGrain, g.config.Workers, m.add)
+	return nil
 }
 
 // finish returns the logits of all rows of the stream, or of the last one of each sequence.
@@ -278,5 +286,14 @@ func (g *Generator) finish(
 		return nil, err
 	}
 	logits := grow(&m.logits, rows*g.config.Vocab)
-	return logits, g.head.multiply(ctx, logits, &m.input, g.config.Workers)
+	if err := g.head.multiply(ctx, logits, &m.input, g.config.Workers); err != nil {
+		return nil, err
+	}
+	if g.config.LogitCap != 0 {
+		if m.bound == nil {
+			m.bound = func(lo, hi int) { g.config.CapLogits(m.logits[lo:hi]) }
+		}
+		m.loop.For(len(logits), elementGrain, g.config.Workers, m.bound)
+	}
+	return logits, nil
 }

@@ -15,13 +15,17 @@ type Sequence struct {
 
 	generator *Generator
 	tokens    int // that every layer has
+	least     int // by which LongRoPE chooses its factors, if there are not more: those of a prompt that is run in parts
 	limit     int
 	layers    []cache
 }
 
 // NewSequence returns a sequence without tokens, for at most limit; 0 is the context of the
 // model. The error is [ErrInput] for a limit beyond that.
-func (g *Generator) NewSequence(limit int) (*Sequence, error) {
+func (g *Generator) NewSequence(limit int) (*Sequence, error) { return g.newSequence(limit, nil) }
+
+// newSequence is NewSequence with pages of a pool, of each layer, where there are some.
+func (g *Generator) newSequence(limit int, pool []*attention.Cache) (*Sequence, error) {
 	if limit == 0 {
 		limit = g.config.Context
 	}
@@ -31,7 +35,7 @@ func (g *Generator) NewSequence(limit int) (*Sequence, error) {
 	}
 	s := &Sequence{generator: g, limit: limit}
 	for layer := range g.blocks {
-		c, err := g.newCache(layer, limit)
+		c, err := g.newCache(layer, limit, pool)
 		if err != nil {
 			return nil, err
 		}
@@ -63,6 +67,21 @@ func (s *Sequence) drop() {
 	}
 }
 
+// share gives a sequence without tokens the first n of another one, in the same pages, which must be
+// whole.
+func (s *Sequence) share(from *Sequence, n int) {
+	for i := range s.layers {
+		to, from := &s.layers[i], &from.layers[i]
+		to.pages = from.pages.Share(s.Name, n)
+		for h := range to.heads {
+			if to.largest != nil {
+				copy(to.largest[h*to.limit:][:n], from.largest[h*from.limit:])
+			}
+		}
+	}
+	s.tokens = n
+}
+
 // bytes returns how many bytes of keys and values a step reads, those of its own token
 // included.
 func (s *Sequence) bytes() (n int64) {
@@ -89,7 +108,7 @@ func (s *Sequence) attend(ctx context.Context, layer int, out, q, k, v []float32
 		if err := c.put(s.tokens+lo, k[lo*keys:hi*keys], v[lo*values:hi*values]); err != nil {
 			return err
 		}
-		if err := s.attendRows(ctx, c, out, q, lo, hi); err != nil {
+		if err := s.attendRows(ctx, layer, out, q, lo, hi); err != nil {
 			return err
 		}
 		lo = hi
@@ -98,20 +117,29 @@ func (s *Sequence) attend(ctx context.Context, layer int, out, q, k, v []float32
 }
 
 // attendRows is attend of rows [lo, hi) once their keys and values are there, and no others.
-func (s *Sequence) attendRows(ctx context.Context, c *cache, out, q []float32, lo, hi int) error {
-	m, heads, rows := &s.generator.memory, s.generator.config.Heads, hi-lo
-	queries := grow(&m.queries, rows*heads*c.keyDim)
+func (s *Sequence) attendRows(ctx context.Context, layer int, out, q []float32, lo, hi int) error {
+	g, c := s.generator, &s.layers[layer]
+	m, heads, rows := &g.memory, g.config.Heads, hi-lo
+	queries := attention.Operand{Shape: [3]int{heads, rows, c.keyDim}}
+	if n := rows * heads * c.keyDim; g.options.Cache == CacheF32 {
+		queries.Float32 = grow(&m.queries, n)
+	} else {
+		queries.BFloat16 = grow(&m.halves, n)
+	}
 	for h := range heads {
 		for i := range rows {
-			to := queries[(h*rows+i)*c.keyDim:][:c.keyDim]
-			for j, x := range q[((lo+i)*heads+h)*c.keyDim:][:c.keyDim] {
-				to[j] = fp8.BFloat16FromFloat32(x)
+			at, x := (h*rows+i)*c.keyDim, q[((lo+i)*heads+h)*c.keyDim:][:c.keyDim]
+			if queries.Float32 != nil {
+				copy(queries.Float32[at:], x)
+				continue
+			}
+			for j, x := range x {
+				queries.BFloat16[at+j] = fp8.BFloat16FromFloat32(x)
 			}
 		}
 	}
-	operand := attention.Operand{BFloat16: queries, Shape: [3]int{heads, rows, c.keyDim}}
 	seen := grow(&m.seen, rows*heads*c.valueDim)
-	if err := c.attend(ctx, seen, operand, s.tokens+hi, s.generator.options.Workers); err != nil {
+	if err := c.attend(ctx, seen, queries, &g.blocks[layer].view, s.tokens+hi, g.options.Workers); err != nil {
 		return err
 	}
 	for h := range heads {

@@ -5,6 +5,7 @@ import (
 	"math"
 	"strings"
 
+	"github.com/octavo-fp8/octavo/checkpoint"
 	"github.com/octavo-fp8/octavo/internal/meter"
 	"github.com/octavo-fp8/octavo/nn"
 	"github.com/octavo-fp8/octavo/progress"
@@ -15,6 +16,11 @@ type CalibrationOptions struct {
 	// Cache also finds the largest keys, with their positions, and values that attention
 	// would cache.
 	Cache bool
+
+	// Like, unless nil, is the checkpoint that the model was loaded from: names are those of the
+	// modules that its layers are in there, which may be several layers in one. nil: they are those
+	// of package nn.
+	Like *checkpoint.Checkpoint
 
 	// Progress, unless nil, hears of tokens, as "calibrate".
 	Progress progress.Reporter
@@ -42,7 +48,11 @@ func Calibrate(
 		return nil, inputError("there is no token to calibrate with")
 	}
 	count := meter.New(ctx, o.Progress, "calibrate", int64(total))
-	r := recorder{names: inputNames(m, o.Cache), amax: map[string]float32{}}
+	names, err := inputNames(m, o)
+	if err != nil {
+		return nil, err
+	}
+	r := recorder{names: names, amax: map[string]float32{}}
 	before := m.Shared().Tap
 	defer func() { m.Shared().Tap = before }()
 	m.Shared().Tap = func(name string, values []float32, rows, cols int) {
@@ -69,20 +79,33 @@ func Calibrate(
 }
 
 // inputNames returns the names under which maxima are kept by those of activations.
-func inputNames(m *nn.Llama, cache bool) map[string]string {
-	names := map[string]string{"lm_head.input": "lm_head"}
-	for s := range m.Config().Shapes() {
-		module := strings.TrimSuffix(s.Name, ".weight")
+func inputNames(m *nn.Llama, o CalibrationOptions) (names map[string]string, err error) {
+	d := described{Config: m.Config()}
+	if o.Like != nil {
+		if d, err = describe(o.Like); err != nil {
+			return nil, err
+		}
+		if missing := different(m.Config(), d); len(missing) > 0 {
+			return nil, configError(d.file, "the model has %s: it is another one", missing[0])
+		}
+	}
+	names = map[string]string{"lm_head.input": "lm_head"}
+	for s := range d.Shapes() {
+		module, _ := strings.CutSuffix(s.Name, ".weight")
 		if !strings.HasSuffix(module, "_proj") && !strings.HasSuffix(module, "_proj_with_mqa") {
 			continue
 		}
-		names[module+".input"] = module
-		if attention, ok := strings.CutSuffix(module, ".k_proj"); ok && cache {
-			names[attention+".key"] = attention + ".k_scale"
-			names[attention+".value"] = attention + ".v_scale"
+		of := d.places(s)[0]
+		if o.Like != nil {
+			of, _ = find(o.Like, d.places(s))
+		}
+		names[module+".input"] = strings.TrimSuffix(of.tensor, ".weight")
+		if attention, ok := strings.CutSuffix(module, ".k_proj"); ok && o.Cache {
+			names[attention+".key"] = d.prefixed(attention) + ".k_scale"
+			names[attention+".value"] = d.prefixed(attention) + ".v_scale"
 		}
 	}
-	return names
+	return names, nil
 }
 
 // recorder keeps the largest magnitudes of activations.

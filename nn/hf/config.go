@@ -1,7 +1,9 @@
 package hf
 
 import (
+	"cmp"
 	"encoding/json"
+	"math"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -13,18 +15,20 @@ import (
 
 // described is a model as its files describe it.
 type described struct {
-	nn.Config        // Context is the longest sequence that there can be
-	interleaved bool // rows that are rotated are in the order of package nn
-	predicted   int  // layers behind the last one, which predict further tokens
+	nn.Config          // Context is the longest sequence that there can be
+	family      family // where tensors are
+	interleaved bool   // rows that are rotated are in the order of package nn
+	predicted   int    // layers behind the last one, which predict further tokens
+	scored      bool   // routers have biases for choosing, e_score_correction_bias
+	within      string // what names of tensors have in the place of "model.", in a model of more than text
 	file        string
 	limit       string // the field that Context comes from
 }
 
 // Config returns the sizes and constants of the model in a checkpoint. Context is the
-// longest sequence that it is made for: max_position_embeddings, or the sliding window
-// within which every token sees all before it. Everything that is a choice, such as FP8, has
-// its zero value, but for the BiasRate of experts, which have their biases by it: that is
-// DeepSeek-V3's 0.001. The error is [ErrConfig].
+// longest sequence that it is made for, max_position_embeddings. Everything that is a choice,
+// such as FP8, has its zero value, but for the BiasRate of experts that have biases by it: that
+// is DeepSeek-V3's 0.001. The error is [ErrConfig].
 func Config(c *checkpoint.Checkpoint) (nn.Config, error) {
 	d, err := describe(c)
 	return d.Config, err
@@ -39,6 +43,7 @@ func describe(c *checkpoint.Checkpoint) (d described, err error) {
 		d.readMetadata(f, c)
 	} else {
 		d.readConfig(f)
+		d.findText(c)
 	}
 	if f.err != nil {
 		return described{}, f.err
@@ -77,155 +82,112 @@ func findFields(c *checkpoint.Checkpoint) (f *fields, fromMetadata bool, err err
 		"there is no %s, and no metadata says how the model is built", checkpoint.ConfigName)
 }
 
-// Models that package nn runs, as transformers names them.
-const (
-	llamaArchitecture    = "LlamaForCausalLM"
-	mistralArchitecture  = "MistralForCausalLM"
-	deepseekArchitecture = "DeepseekV3ForCausalLM"
-	llamaType            = "llama"
-	mistralType          = "mistral"
-	deepseekType         = "deepseek_v3"
-)
-
-// types of models by their architecture.
-var types = map[string]string{
-	llamaArchitecture: llamaType, mistralArchitecture: mistralType,
-	deepseekArchitecture: deepseekType,
+// findText sets what names of the text's tensors begin with, in a model of more.
+func (d *described) findText(c *checkpoint.Checkpoint) {
+	for _, within := range []string{"model.language_model.", "language_model.model."} {
+		if d.family.text != "" && c.Weight(within+"norm.weight") != nil {
+			d.within = within
+		}
+	}
 }
-
-// Defaults of transformers.
-const (
-	llamaPositions   = 2048
-	mistralPositions = 4096 * 32
-	mistralWindow    = 4096
-	configNormEps    = 1e-6
-)
 
 // mostPositions is what package nn has angles for.
 const mostPositions = 1_000_000
 
 func (d *described) readConfig(f *fields) {
-	kind := readArchitecture(f)
-	d.readSizes(f)
-	d.NormEps = f.number("rms_norm_eps", configNormEps)
-	f.read("tie_word_embeddings", "true or false", &d.TieHead)
-	f.only("hidden_act", "package nn has no other activation", "silu", "swish")
-	f.never("attention_bias")
-	f.never("mlp_bias")
-	d.readRope(f)
-	switch kind {
-	case deepseekType:
-		d.readContext(f, deepseekPositions)
-		d.readDeepSeek(f)
-	case mistralType:
-		d.readContext(f, mistralPositions)
-		d.readHeads(f)
-		d.readWindow(f)
-	default:
-		d.readContext(f, llamaPositions)
-		d.readHeads(f)
-	}
-}
-
-// readArchitecture returns the type of the model. It refuses models of other structure.
-func readArchitecture(f *fields) (kind string) {
-	const why = "package nn has no other model"
-	const want = `["` + llamaArchitecture + `"], ["` + mistralArchitecture + `"] or ["` +
-		deepseekArchitecture + `"]: ` + why
-	var names []string
-	if !f.read("architectures", want, &names) {
-		f.only("model_type", why, llamaType, mistralType, deepseekType)
-		if !f.read("model_type", "", &kind) && f.err == nil {
-			f.err = configError(f.file, "architectures is absent: want %s", want)
-		}
-		return kind
-	}
-	if len(names) != 1 || types[names[0]] == "" {
-		f.refuse("architectures", want)
-		return ""
-	}
-	return types[names[0]]
-}
-
-func (d *described) readSizes(f *fields) {
-	d.file = f.file
-	d.Vocab = f.size("vocab_size")
-	d.Dim = f.size("hidden_size")
-	d.Hidden = f.size("intermediate_size")
-	d.Layers = f.size("num_hidden_layers")
-	d.Heads = f.size("num_attention_heads")
-}
-
-// readHeads reads the heads of keys and values, and how large all are.
-func (d *described) readHeads(f *fields) {
-	d.KVHeads = f.sizeOr("num_key_value_heads", d.Heads)
+	d.family = readFamily(f)
 	if f.err != nil {
 		return
 	}
-	if d.Dim%d.Heads != 0 {
-		f.refuse("hidden_size",
-			"a multiple of num_attention_heads, which is "+strconv.Itoa(d.Heads))
+	if d.family.text == "" {
+		d.readMembers(f)
 		return
 	}
-	head := d.Dim / d.Heads
-	if f.sizeOr("head_dim", head) != head {
-		f.refuse("head_dim",
-			strconv.Itoa(head)+": package nn has heads of hidden_size/num_attention_heads alone")
-	}
+	f.object(d.family.text, d.readMembers)
 }
 
-// readRope reads the frequencies of rotary positions, which newer configurations keep in an
-// object of their own.
-func (d *described) readRope(f *fields) {
-	d.RopeTheta = f.number("rope_theta", 0)
-	for _, key := range []string{"rope_scaling", "rope_parameters"} {
-		o := f.object(key)
-		d.RopeTheta = o.number("rope_theta", d.RopeTheta)
-		o.wholeHead()
-		if s := o.ropeScaling(); s != (nn.RopeScaling{}) {
-			d.RopeScaling = s
+func (d *described) readMembers(f *fields) {
+	f.defaults = d.family.members()
+	d.file, d.interleaved = f.file, d.family.interleaved
+	for _, feature := range d.family.features {
+		feature.read(d, f)
+	}
+	f.know(strings.Fields(d.family.unread)...)
+	f.refuseOthers(harmless)
+}
+
+// readFamily returns the family of the model. It refuses models of other structure.
+func readFamily(f *fields) family {
+	var names []string
+	var kind string
+	f.read("model_type", "a name", &kind)
+	if !f.read("architectures", wantFamily(), &names) {
+		for _, x := range families {
+			if slices.Contains(strings.Fields(x.types), kind) {
+				return x
+			}
 		}
-		if f.err == nil {
-			f.err = o.err
+		if kind != "" {
+			f.refuse("model_type", wantFamily())
+		} else if f.err == nil {
+			f.err = configError(f.file, "architectures is absent: want %s", wantFamily())
+		}
+		return family{}
+	}
+	for _, x := range families {
+		if len(names) == 1 && x.architecture == names[0] {
+			if kind != "" && !slices.Contains(strings.Fields(x.types), kind) {
+				f.refuse("model_type", strconv.Quote(strings.Fields(x.types)[0])+", as architectures say")
+			}
+			return x
 		}
 	}
-	f.wholeHead()
+	f.refuse("architectures", wantFamily())
+	return family{}
 }
 
-// ropeScaling reads how frequencies are scaled, by the names of transformers
-// (modeling_rope_utils.py).
-func (f *fields) ropeScaling() (s nn.RopeScaling) {
-	const want = `"default", "linear" or "llama3": package nn scales rotary positions in no other way`
-	kind, key := "default", "type" // as it was called at first
-	if _, ok := f.values["rope_type"]; ok {
-		key = "rope_type"
+// wantFamily returns what architectures may be.
+func wantFamily() string {
+	var names []string
+	for _, x := range families {
+		names = append(names, x.architecture)
 	}
-	f.read(key, want, &kind)
-	switch kind {
-	case "default":
-		return s
-	case "linear":
-		s.Factor = f.needed("factor")
-	case "llama3":
-		s.Factor = f.needed("factor")
-		s.Original = f.size("original_max_position_embeddings")
-		s.Low, s.High = f.needed("low_freq_factor"), f.needed("high_freq_factor")
-	default:
-		f.refuse(key, want)
-	}
-	var scores float64 // which multiplies scores under any scaling
-	const none = "0: package nn scales positions alone"
-	if f.read("mscale_all_dim", none, &scores) && scores != 0 {
-		f.refuse("mscale_all_dim", none)
-	}
-	return s
+	return "one of " + strings.Join(names, ", ") + ": package nn has no other model"
 }
 
-// wholeHead refuses heads of which only a part is rotated.
-func (f *fields) wholeHead() {
-	if key := "partial_rotary_factor"; f.number(key, 1) != 1 {
-		f.refuse(key, "1: package nn rotates whole heads")
+// harmless reports whether a member of a configuration changes no number, by its name: what is of
+// files, generation, training or of what a model returns beside its logits.
+func harmless(key string) bool {
+	return strings.HasPrefix(key, "_") || slices.Contains(strings.Fields(harmlessKeys), key) ||
+		slices.ContainsFunc(strings.Fields(harmlessStarts), func(s string) bool { return strings.HasPrefix(key, s) }) ||
+		slices.ContainsFunc(strings.Fields(harmlessEnds), func(s string) bool { return strings.HasSuffix(key, s) })
+}
+
+const (
+	harmlessStarts = "output_ return_ initializer_ unsloth_ transformers transformers.js"
+	harmlessEnds   = "_token_id _token_ids _token_index _version dropout pdrop _loss_coef"
+	harmlessKeys   = `architectures model_type auto_map dtype torch_dtype use_cache quantization_config
+		compression_config expert_dtype pretraining_tp chunk_size_feed_forward attn_implementation
+		experts_implementation cache_implementation gradient_checkpointing model_max_length
+		max_length min_length do_sample early_stopping num_beams num_beam_groups diversity_penalty
+		temperature top_k top_p typical_p repetition_penalty length_penalty no_repeat_ngram_size
+		encoder_no_repeat_ngram_size bad_words_ids num_return_sequences remove_invalid_values
+		exponential_decay_length_penalty suppress_tokens begin_suppress_tokens
+		id2label label2id num_labels problem_type finetuning_task task_specific_params
+		tokenizer_class prefix torchscript use_bfloat16 is_decoder is_llama_config
+		aux_loss_alpha seq_aux ep_size router_jitter_noise`
+)
+
+func (d *described) readMetadata(f *fields, c *checkpoint.Checkpoint) {
+	d.file, d.family = f.file, families[0]
+	sizes.read(d, f)
+	heads.read(d, f)
+	d.NormEps = f.number("rms_norm_eps", 0)
+	if !f.read("tie_word_embeddings", "true or false", &d.TieHead) {
+		d.TieHead = c.Weight(headName) == nil
 	}
+	d.readContext(f, 2048)
+	d.readRopeText(f)
 }
 
 func (d *described) readContext(f *fields, otherwise int) {
@@ -234,29 +196,6 @@ func (d *described) readContext(f *fields, otherwise int) {
 	if d.Context > mostPositions {
 		d.limit, d.Context = "the accuracy of angles", mostPositions
 	}
-}
-
-// readWindow makes no sequence longer than the sliding window.
-func (d *described) readWindow(f *fields) {
-	const key = "sliding_window"
-	window := mistralWindow
-	if raw := f.values[key]; string(raw) == "null" {
-		return
-	}
-	if window = f.sizeOr(key, window); window < d.Context {
-		d.limit, d.Context = key, window
-	}
-}
-
-func (d *described) readMetadata(f *fields, c *checkpoint.Checkpoint) {
-	d.readSizes(f)
-	d.readHeads(f)
-	d.NormEps = f.number("rms_norm_eps", 0)
-	if !f.read("tie_word_embeddings", "true or false", &d.TieHead) {
-		d.TieHead = c.Weight(headName) == nil
-	}
-	d.readContext(f, llamaPositions)
-	d.readRopeText(f)
 }
 
 // readRopeText reads how rows are ordered, and the base of the angles.
@@ -278,3 +217,21 @@ func (d *described) readRopeText(f *fields) {
 	}
 	d.interleaved, d.RopeTheta = order == pairs, theta
 }
+
+// headDim returns the elements of a head, and rotated how many of them are.
+func headDim(c nn.Config) int {
+	if c.MLA != nil {
+		return c.MLA.NoPE + c.MLA.RoPE
+	}
+	return cmp.Or(c.HeadDim, c.Dim/max(c.Heads, 1))
+}
+
+func rotated(c nn.Config) int {
+	if c.MLA != nil {
+		return c.MLA.RoPE
+	}
+	return cmp.Or(c.RotaryDim, headDim(c))
+}
+
+// scoreScale returns what scores are multiplied by where nothing else is said.
+func scoreScale(c nn.Config) float64 { return 1 / math.Sqrt(float64(headDim(c))) }

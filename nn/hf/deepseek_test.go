@@ -22,10 +22,10 @@ import (
 	"github.com/octavo-fp8/octavo/safetensors"
 )
 
-// readDeepSeek reads a model that is stored as it is, by nothing but package safetensors.
-func readDeepSeek(t *testing.T, dir string) *deepseek {
+// readDefinition reads a model that is stored as it is, by nothing but package safetensors.
+func readDefinition(t *testing.T, dir string) *definition {
 	t.Helper()
-	d := &deepseek{weights: map[string][]float64{}}
+	d := &definition{weights: map[string][]float64{}}
 	readJSON(t, filepath.Join(dir, "config.json"), &d.config)
 	paths, err := filepath.Glob(filepath.Join(dir, "*.safetensors"))
 	require.NoError(t, err)
@@ -56,75 +56,179 @@ const deepseekConfig = `{"architectures": ["DeepseekV3ForCausalLM"], "model_type
 	"num_experts_per_tok": 4, "n_group": 4, "topk_group": 2, "routed_scaling_factor": 2.5,
 	"scoring_func": "sigmoid", "topk_method": "noaux_tc", "norm_topk_prob": true%s}`
 
-// deepseekTensors returns random tensors for a configuration. Latents are so small that the
-// epsilon of their norms counts.
-func deepseekTensors(t *testing.T, config string) (all []safetensors.Tensor) {
+// randomTensors returns random tensors for a configuration, as transformers has them. Latents are so
+// small that the epsilon of their norms counts.
+func randomTensors(t *testing.T, config string) []safetensors.Tensor {
 	t.Helper()
-	d := &deepseek{}
+	d := &definition{}
 	require.NoError(t, json.Unmarshal([]byte(config), &d.config))
-	r := rand.New(rand.NewPCG(1, 2))
-	add := func(name string, scale float64, shape ...int) []byte {
-		n, data := 1, []byte(nil)
-		for _, k := range shape {
-			n *= k
-		}
-		for range n {
-			x := scale * r.NormFloat64()
-			if strings.HasSuffix(name, "norm.weight") {
-				x = 1 + 0.3*r.NormFloat64()
-			}
-			data = binary.LittleEndian.AppendUint32(data, math.Float32bits(float32(x)))
-		}
-		all = append(all, safetensors.Tensor{
-			Info: safetensors.Info{Name: name, DType: safetensors.F32, Shape: shape}, Data: data,
-		})
-		return data
-	}
-	dim, heads, rank := d.size("hidden_size"), d.size("num_attention_heads"), d.size("kv_lora_rank")
-	key, rope := d.size("qk_nope_head_dim")+d.size("qk_rope_head_dim"), d.size("qk_rope_head_dim")
-	mlp := func(prefix string, hidden int) {
-		add(prefix+"gate_proj.weight", 0.3, hidden, dim)
-		add(prefix+"up_proj.weight", 0.3, hidden, dim)
-		add(prefix+"down_proj.weight", 0.3, dim, hidden)
-	}
-	add("model.embed_tokens.weight", 1, d.size("vocab_size"), dim)
+	r := randomizer{d: d, random: rand.New(rand.NewPCG(1, 2))}
+	r.add("model.embed_tokens.weight", 1, d.size("vocab_size"), r.size("hidden_size"))
 	for layer := range d.size("num_hidden_layers") {
-		prefix := fmt.Sprintf("model.layers.%d.", layer)
-		add(prefix+"input_layernorm.weight", 1, dim)
-		add(prefix+"post_attention_layernorm.weight", 1, dim)
-		attention := prefix + "self_attn."
-		if q := d.size("q_lora_rank"); q > 0 {
-			add(attention+"q_a_proj.weight", 0.001, q, dim)
-			add(attention+"q_a_layernorm.weight", 1, q)
-			add(attention+"q_b_proj.weight", 0.5, heads*key, q)
-		} else {
-			add(attention+"q_proj.weight", 0.4, heads*key, dim)
-		}
-		down := add(attention+"kv_a_proj_with_mqa.weight", 0.4, rank+rope, dim)
-		for i := range rank * dim {
-			x := math.Float32frombits(binary.LittleEndian.Uint32(down[4*i:])) / 400
-			binary.LittleEndian.PutUint32(down[4*i:], math.Float32bits(x))
-		}
-		add(attention+"kv_a_layernorm.weight", 1, rank)
-		add(attention+"kv_b_proj.weight", 0.5, heads*(key-rope+d.size("v_head_dim")), rank)
-		add(attention+"o_proj.weight", 0.3, dim, heads*d.size("v_head_dim"))
-		if layer < d.size("first_k_dense_replace") {
-			mlp(prefix+"mlp.", d.size("intermediate_size"))
-			continue
-		}
-		experts, hidden := d.size("n_routed_experts"), d.size("moe_intermediate_size")
-		add(prefix+"mlp.gate.weight", 0.4, experts, dim)
-		add(prefix+"mlp.gate.e_score_correction_bias", 0.3, experts)
-		for e := range experts {
-			mlp(fmt.Sprintf("%smlp.experts.%d.", prefix, e), hidden)
-		}
-		if n := d.size("n_shared_experts"); n > 0 {
-			mlp(prefix+"mlp.shared_experts.", n*hidden)
-		}
+		r.layer(layer, fmt.Sprintf("model.layers.%d.", layer))
 	}
-	add("model.norm.weight", 1, dim)
-	add("lm_head.weight", 0.3, d.size("vocab_size"), dim)
-	return all
+	r.add("model.norm.weight", 1, d.size("hidden_size"))
+	if d.config["tie_word_embeddings"] != true {
+		r.add("lm_head.weight", 0.3, d.size("vocab_size"), d.size("hidden_size"))
+	}
+	return r.all
+}
+
+// randomizer makes tensors of random numbers.
+type randomizer struct {
+	d      *definition
+	random *rand.Rand
+	all    []safetensors.Tensor
+}
+
+func (r *randomizer) size(key string) int { return r.d.size(key) }
+
+func (r *randomizer) add(name string, scale float64, shape ...int) []byte {
+	n, data := 1, []byte(nil)
+	for _, k := range shape {
+		n *= k
+	}
+	for range n {
+		x := scale * r.random.NormFloat64()
+		if strings.HasSuffix(name, "norm.weight") {
+			x = 1 + 0.3*r.random.NormFloat64()
+		}
+		data = binary.LittleEndian.AppendUint32(data, math.Float32bits(float32(x)))
+	}
+	r.all = append(r.all, safetensors.Tensor{
+		Info: safetensors.Info{Name: name, DType: safetensors.F32, Shape: shape}, Data: data,
+	})
+	return data
+}
+
+// linear adds a matrix, and a bias if there is one.
+func (r *randomizer) linear(name string, scale float64, rows, cols int, bias bool) {
+	r.add(name+".weight", scale, rows, cols)
+	if bias {
+		r.add(name+".bias", 0.3, rows)
+	}
+}
+
+func (r *randomizer) mlp(prefix string, hidden int) {
+	dim, bias := r.size("hidden_size"), r.d.config["mlp_bias"] == true
+	switch r.d.kind() {
+	case "phi3", "glm", "glm4":
+		r.add(prefix+"gate_up_proj.weight", 0.3, 2*hidden, dim)
+	default:
+		r.linear(prefix+"gate_proj", 0.3, hidden, dim, bias)
+		r.linear(prefix+"up_proj", 0.3, hidden, dim, bias)
+	}
+	r.linear(prefix+"down_proj", 0.3, dim, hidden, bias)
+}
+
+func (r *randomizer) layer(layer int, prefix string) {
+	d, dim, kind := r.d, r.size("hidden_size"), r.d.kind()
+	norms := []string{"input_layernorm", "post_attention_layernorm"}
+	switch kind {
+	case "gemma3_text":
+		norms = append(norms, "pre_feedforward_layernorm", "post_feedforward_layernorm")
+	case "glm4":
+		norms = append(norms, "post_self_attn_layernorm", "post_mlp_layernorm")
+	}
+	for _, name := range norms {
+		r.add(prefix+name+".weight", 1, dim)
+	}
+	if r.size("kv_lora_rank") > 0 {
+		r.latents(prefix + "self_attn.")
+	} else {
+		r.heads(prefix + "self_attn.")
+	}
+	listed, _ := d.config["mlp_only_layers"].([]any)
+	dense := layer < r.size("first_k_dense_replace") || slices.Contains(listed, any(float64(layer))) ||
+		(layer+1)%d.sizeOr("decoder_sparse_step", 1) != 0
+	experts := d.sizeOr("n_routed_experts", d.sizeOr("num_local_experts", d.size("num_experts")))
+	if dense || experts == 0 {
+		r.mlp(prefix+"mlp.", r.size("intermediate_size"))
+		return
+	}
+	r.experts(prefix, experts)
+}
+
+func (r *randomizer) experts(prefix string, experts int) {
+	dim, hidden := r.size("hidden_size"), r.d.sizeOr("moe_intermediate_size", r.size("intermediate_size"))
+	mlp := prefix + "mlp."
+	switch r.d.kind() {
+	case "mixtral":
+		mlp = prefix + "block_sparse_moe."
+		r.add(mlp+"gate.weight", 0.4, experts, dim)
+		for e := range experts {
+			of := fmt.Sprintf("%sexperts.%d.", mlp, e)
+			r.add(of+"w1.weight", 0.3, hidden, dim)
+			r.add(of+"w2.weight", 0.3, dim, hidden)
+			r.add(of+"w3.weight", 0.3, hidden, dim)
+		}
+		return
+	case "gpt_oss":
+		r.linear(mlp+"router", 0.4, experts, dim, true)
+		r.add(mlp+"experts.gate_up_proj", 0.3, experts, dim, 2*hidden)
+		r.add(mlp+"experts.gate_up_proj_bias", 0.3, experts, 2*hidden)
+		r.add(mlp+"experts.down_proj", 0.3, experts, hidden, dim)
+		r.add(mlp+"experts.down_proj_bias", 0.3, experts, dim)
+		return
+	case "deepseek_v3", "glm4_moe":
+		r.add(mlp+"gate.weight", 0.4, experts, dim)
+		r.add(mlp+"gate.e_score_correction_bias", 0.3, experts)
+	default:
+		r.add(mlp+"gate.weight", 0.4, experts, dim)
+	}
+	for e := range experts {
+		r.mlp(fmt.Sprintf("%sexperts.%d.", mlp, e), hidden)
+	}
+	if n := r.size("n_shared_experts"); n > 0 {
+		r.mlp(mlp+"shared_experts.", n*hidden)
+	}
+}
+
+func (r *randomizer) latents(attention string) {
+	d, dim, heads, rank := r.d, r.size("hidden_size"), r.size("num_attention_heads"), r.size("kv_lora_rank")
+	rope, value, bias := r.size("qk_rope_head_dim"), r.size("v_head_dim"), d.config["attention_bias"] == true
+	key := r.size("qk_nope_head_dim") + rope
+	if q := r.size("q_lora_rank"); q > 0 {
+		r.linear(attention+"q_a_proj", 0.001, q, dim, bias)
+		r.add(attention+"q_a_layernorm.weight", 1, q)
+		r.add(attention+"q_b_proj.weight", 0.5, heads*key, q)
+	} else {
+		r.add(attention+"q_proj.weight", 0.4, heads*key, dim)
+	}
+	down := r.add(attention+"kv_a_proj_with_mqa.weight", 0.4, rank+rope, dim)
+	for i := range rank * dim {
+		x := math.Float32frombits(binary.LittleEndian.Uint32(down[4*i:])) / 400
+		binary.LittleEndian.PutUint32(down[4*i:], math.Float32bits(x))
+	}
+	if bias {
+		r.add(attention+"kv_a_proj_with_mqa.bias", 0.3, rank+rope)
+	}
+	r.add(attention+"kv_a_layernorm.weight", 1, rank)
+	r.add(attention+"kv_b_proj.weight", 0.5, heads*(key-rope+value), rank)
+	r.linear(attention+"o_proj", 0.3, dim, heads*value, bias)
+}
+
+func (r *randomizer) heads(attention string) {
+	d, dim, heads, kind := r.d, r.size("hidden_size"), r.size("num_attention_heads"), r.d.kind()
+	kv, head := d.sizeOr("num_key_value_heads", heads), d.sizeOr("head_dim", dim/heads)
+	bias := d.config["attention_bias"] == true
+	output := bias && kind != "glm" && kind != "glm4" && kind != "glm4_moe"
+	bias = bias || kind == "qwen2"
+	if kind == "phi3" {
+		r.add(attention+"qkv_proj.weight", 0.2, (heads+2*kv)*head, dim)
+	} else {
+		r.linear(attention+"q_proj", 0.2, heads*head, dim, bias)
+		r.linear(attention+"k_proj", 0.2, kv*head, dim, bias)
+		r.linear(attention+"v_proj", 0.2, kv*head, dim, bias)
+	}
+	r.linear(attention+"o_proj", 0.3, dim, heads*head, output)
+	if strings.HasPrefix(kind, "qwen3") || kind == "gemma3_text" || d.config["use_qk_norm"] == true {
+		r.add(attention+"q_norm.weight", 1, head)
+		r.add(attention+"k_norm.weight", 1, head)
+	}
+	if kind == "gpt_oss" {
+		r.add(attention+"sinks", 1, heads)
+	}
 }
 
 func someDeepSeekTokens(vocab int) (tokens []int32) {
@@ -162,9 +266,9 @@ func TestDeepSeek(t *testing.T) {
 	tokens := someDeepSeekTokens(23)
 	for name, more := range deepseekVariants {
 		config := fmt.Sprintf(deepseekConfig, more)
-		tensors := deepseekTensors(t, config)
+		tensors := randomTensors(t, config)
 		dir := write(t, tensors, nil, config)
-		want := readDeepSeek(t, dir)
+		want := readDefinition(t, dir)
 		require.Less(t, distance(logitsOf(t, load(t, dir), tokens), want.logits(tokens)), 2e-5, name)
 		for changed, value := range map[string]any{
 			"rope_interleave": want.config["rope_interleave"] == false, "rope_theta": 50.0,
@@ -187,7 +291,7 @@ func TestDeepSeek(t *testing.T) {
 // the biases, and what it computes is that of the report's equations.
 func TestDeepSeekGolden(t *testing.T) {
 	plain := testutil.Shared(t, "golden", "checkpoints", "moe-bf16")
-	want := readDeepSeek(t, plain)
+	want := readDefinition(t, plain)
 	for name, most := range map[string]float64{ // from the largest weight of a matrix
 		"moe-bf16": 0, "moe-deepseek-fp8": 0x1p-4, "moe-ct-nvfp4a16": 0x1p-2,
 	} {
@@ -219,32 +323,32 @@ func load128(t *testing.T, path string) *nn.Llama {
 }
 
 func TestDeepSeekRefused(t *testing.T) {
-	tensors := deepseekTensors(t, fmt.Sprintf(deepseekConfig, ""))
+	tensors := randomTensors(t, fmt.Sprintf(deepseekConfig, ""))
 	for more, want := range map[string]string{
-		`, "scoring_func": "softmax"`:                      `scoring_func is "softmax": want "sigmoid": package nn knows no other way`,
+		`, "scoring_func": "softmax"`:                      `scoring_func is "softmax": want "sigmoid": models of this architecture choose experts in no other way`,
 		`, "topk_method": "greedy"`:                        `topk_method is "greedy": want "noaux_tc"`,
-		`, "moe_layer_freq": 2`:                            `moe_layer_freq is 2: want 1: package nn has experts in every layer`,
+		`, "moe_layer_freq": 2`:                            `moe_layer_freq is 2: want 1: models of this architecture have experts in every layer`,
 		`, "num_key_value_heads": 1`:                       `num_key_value_heads is 1: want 3, num_attention_heads`,
 		`, "head_dim": 8`:                                  `head_dim is 8: want 6, qk_rope_head_dim`,
-		`, "num_experts_per_tok": 6`:                       `num_experts_per_tok is 6: want 4 or 5: with groups`,
 		`, "topk_group": null`:                             `topk_group is absent: want a positive integer`,
 		`, "topk_group": 5`:                                `RouterConfig.TopGroups is 5: it must be from 1 to Groups = 4`,
 		`, "n_group": 3`:                                   `RouterConfig.Groups is 3: it must divide Experts = 8`,
 		`, "kv_lora_rank": 0`:                              `kv_lora_rank is 0: want a positive integer`,
 		`, "q_lora_rank": -1`:                              `q_lora_rank is -1: want a positive integer`,
-		`, "qk_rope_head_dim": 5`:                          `MLAConfig.RoPE is 5: it must be even`,
+		`, "qk_rope_head_dim": 5`:                          `an even number must be rotated`,
 		`, "first_k_dense_replace": -1`:                    `first_k_dense_replace is -1: want an integer from 0 on`,
 		`, "first_k_dense_replace": null`:                  `first_k_dense_replace is absent: want an integer from 0 on`,
 		`, "n_shared_experts": 1.5`:                        `n_shared_experts is 1.5: want an integer from 0 on`,
 		`, "n_shared_experts": 1`:                          `shared_experts.gate_proj.weight is [18 24]: want [9 24]`,
 		`, "routed_scaling_factor": null`:                  `routed_scaling_factor is absent: want a positive number`,
 		`, "rope_interleave": 1`:                           `rope_interleave is 1: want true or false`,
-		`, "attention_bias": true`:                         `attention_bias is true: want false`,
+		`, "attention_bias": true`:                         `q_a_proj.bias is missing`,
+		`, "mlp_bias": true`:                               `mlp_bias is true: want false`,
+		`, "index_topk": 2048`:                             `index_topk is 2048: want none`,
 		`, "n_routed_experts": 12`:                         `gate.weight is [8 24]: want [12 24]`,
 		`, "n_routed_experts": 99999999`:                   `RouterConfig.Experts is 99999999: it must be from 1 to`,
 		`, "num_hidden_layers": 1`:                         `model.layers.1.input_layernorm.weight, [24], is no part of a model as in`,
-		`, "rope_scaling": {"type": "yarn", "factor": 40}`: `rope_scaling.type is "yarn": want "default"`,
-		`, "rope_scaling": {"type": "linear", "factor": 4, "mscale_all_dim": 1.0}`: `rope_scaling.mscale_all_dim is 1.0: want 0: package nn scales positions alone`,
+		`, "rope_scaling": {"type": "yarn", "mscale": -1}`: `rope_scaling.mscale is -1: want a number from 0 on`,
 	} {
 		dir := write(t, tensors, nil, fmt.Sprintf(deepseekConfig, more))
 		_, err := hf.Load(t.Context(), open(t, dir), hf.Options{})
@@ -270,7 +374,7 @@ func change(all []safetensors.Tensor, name string, data []byte) (changed []safet
 func TestDeepSeekBiases(t *testing.T) {
 	const name = "model.layers.1.mlp.gate.e_score_correction_bias"
 	config := fmt.Sprintf(deepseekConfig, "")
-	tensors := deepseekTensors(t, config)
+	tensors := randomTensors(t, config)
 	_, err := hf.Load(t.Context(), open(t, write(t, change(tensors, name, nil), nil, config)), hf.Options{})
 	require.ErrorIs(t, err, hf.ErrTensor)
 	require.ErrorContains(t, err, name+" is missing")
@@ -306,7 +410,7 @@ func TestDeepSeekBiases(t *testing.T) {
 // there are any, and what is left out is not read.
 func TestPredictedLayers(t *testing.T) {
 	config := fmt.Sprintf(deepseekConfig, "")
-	tensors := deepseekTensors(t, config)
+	tensors := randomTensors(t, config)
 	want := logitsOf(t, load(t, write(t, tensors, nil, config)), someDeepSeekTokens(23))
 	nan := []byte{0, 0, 0xc0, 0x7f}
 	for _, name := range []string{"model.layers.2.eh_proj.weight", "model.layers.3.mlp.gate.weight"} {
@@ -343,7 +447,7 @@ func FuzzConfig(f *testing.F) {
 	f.Add([]byte(fmt.Sprintf(deepseekConfig, `, "rope_scaling": {"type": "yarn", "mscale_all_dim": 1}`)))
 	f.Add([]byte(fmt.Sprintf(deepseekConfig, `, "num_nextn_predict_layers": 9e9, "n_group": -1`)))
 	weights := filepath.Join(f.TempDir(), "model.safetensors")
-	tensors := deepseekTensors(&testing.T{}, fmt.Sprintf(deepseekConfig, ""))
+	tensors := randomTensors(&testing.T{}, fmt.Sprintf(deepseekConfig, ""))
 	require.NoError(f, safetensors.WriteFile(weights, tensors, nil))
 	f.Fuzz(func(t *testing.T, config []byte) {
 		dir := t.TempDir()

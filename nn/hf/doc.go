@@ -3,35 +3,64 @@
 //
 // # Models
 //
-// A model is a [checkpoint.Checkpoint] whose config.json describes a Llama: that of
-// LlamaForCausalLM, or of MistralForCausalLM, which is the same within its sliding window; or
-// a mixture of experts with latent attention, that of DeepseekV3ForCausalLM. Its weights may
-// be in any layout that package checkpoint reads; they become FP32 values. Grouped keys and
-// values, a tied head, every rope_theta, and rotary positions that are scaled as in Llama 3 or
-// linearly are fine. What package nn does not compute is refused by
-// its name: biases, activations other than silu, heads whose size is not
-// hidden_size/num_attention_heads, other scaling of positions, other architectures.
-// Scales of inputs that calibration found play no part.
+// A model is a [checkpoint.Checkpoint] whose config.json is of one of these architectures of
+// transformers, as version 4 or 5 writes it:
+//
+//	LlamaForCausalLM                 biases, sizes of heads, and positions that are scaled linearly
+//	                                 or as in Llama 3, YaRN, LongRoPE and dynamic NTK, as all
+//	MistralForCausalLM               a sliding window
+//	MixtralForCausalLM               experts
+//	Qwen2ForCausalLM                 windows by layer
+//	Qwen3ForCausalLM                 norms of queries and keys
+//	Qwen3MoeForCausalLM              with experts, in all layers or some
+//	Gemma3ForCausalLM                text, also that of Gemma3ForConditionalGeneration
+//	Phi3ForCausalLM                  fused weights, LongRoPE
+//	GlmForCausalLM, Glm4ForCausalLM  heads that are rotated in part
+//	Glm4MoeForCausalLM               with experts
+//	GptOssForCausalLM                in BF16 and MXFP4
+//	DeepseekV3ForCausalLM            Kimi K2, too
+//	DeepseekV2ForCausalLM
+//
+// Its weights may be in any layout that package checkpoint reads; they become FP32 values.
+// Scales of inputs that calibration found play no part. Results are those of transformers but for
+// roundings of float32.
+//
+// A member of config.json that this package does not know is an error which names it, unless it is
+// null or false, its name begins with an underscore, or it is among those that change no number: of
+// files, tokens, generation, training, and of what a model returns beside logits. So is a value
+// that package nn does not compute. What the class of transformers does not read, such as
+// attn_logit_softcapping of Gemma 3 or norm_topk_prob of DeepSeek-V2, is not read here either.
+// Positions that are scaled by dynamic NTK are those of sequences no longer than
+// max_position_embeddings, which are not scaled. DeepSeek-V2 multiplies scores by what
+// mscale_all_dim says, as its authors do, and transformers since pull request 47435; 5.12 does not.
+//
+// # Where tensors are
+//
+// Parameters of package nn have the names of a Llama and of DeepSeek-V3. In files experts may be
+// apart or stacks of all, [experts, 2·hidden, dim] with rows of gate before those of up, and, of
+// gpt-oss in BF16, [experts, dim, 2·hidden] with columns in turn; Phi-3 has queries, keys and
+// values in one tensor, and it and GLM-4 gate and up. [Save] and [Calibrate] use the names of the
+// files of a checkpoint that is given to them as Like.
 //
 // # The order of rotary positions
 //
-// Hugging Face rotates the elements i and i+n/2 of a head of n elements; package nn rotates
-// 2i and 2i+1, as Meta and llama2.c do. The rows of q_proj and k_proj are put in that order
-// when a model is read, and back when it is written. Scores of attention are sums over a
-// head, in another order: they differ from those of transformers by rounding alone. A
-// recipe whose blocks have several rows finds other amaxes in q_proj and k_proj than a
-// converter of the files does, unless their height is a multiple of that of a head.
+// Hugging Face rotates the elements i and i+n/2 of a head of which n elements are rotated; package
+// nn rotates 2i and 2i+1, as Meta and llama2.c do. The rows of q_proj and k_proj, of their biases,
+// and the gains of their norms are put in that order when a model is read, and back when it is
+// written. Scores of attention are sums over a head, in another order: they differ from those of
+// transformers by rounding alone. A recipe whose blocks have several rows finds other amaxes in
+// q_proj and k_proj than a converter of the files does, unless their height is a multiple of that
+// of a head.
 //
-// DeepSeek-V3 has the order of package nn, unless rope_interleave is false: then the rows of
-// q_b_proj and kv_a_proj_with_mqa that are rotated change places.
+// GLM-4, but for its mixture, and DeepSeek have the order of package nn, DeepSeek-V3 unless
+// rope_interleave is false: then the rows of q_b_proj and kv_a_proj_with_mqa that are rotated
+// change places.
 //
 // # DeepSeek-V3
 //
 // The biases of experts are mlp.gate.e_score_correction_bias; how fast they are moved and the
 // factor of the balance loss have no names, nor has a capacity, with which a model is not
 // written. In the norms of latents 1e-6 is added whatever rms_norm_eps is, as in transformers.
-// Groups of experts are chosen by the sums of two scores, and by those of TopK/TopGroups in
-// package nn: where that is not two, such a model is refused, and so is YaRN.
 //
 // # Without config.json
 //
@@ -47,8 +76,6 @@
 //
 // # Sources
 //
-// transformers (models/llama/configuration_llama.py, modeling_llama.py and
-// convert_llama_weights_to_hf.py, models/mistral/configuration_mistral.py,
-// models/deepseek_v3/configuration_deepseek_v3.py, modular_deepseek_v3.py,
-// modeling_rope_utils.py).
+// transformers 5.12 (models/*/configuration_*.py and modeling_*.py of the architectures,
+// modeling_rope_utils.py, models/llama/convert_llama_weights_to_hf.py).
 package hf

@@ -38,6 +38,11 @@ type Options struct {
 	// BF16, and otherwise 32.
 	WeightBits int
 
+	// Streamed says that after [Open] values are read layer by layer, and that those of no more than
+	// two layers are kept: the model's own matrices cannot be written to
+	// ([nn.NewUnreadLlama]), and memory for two layers is enough.
+	Streamed bool
+
 	// Progress, unless nil, hears of values that were read, as "load".
 	Progress progress.Reporter
 }
@@ -79,7 +84,7 @@ type Unread struct {
 
 	c       *checkpoint.Checkpoint
 	d       described
-	weights map[*nn.Param]*checkpoint.Weight
+	weights map[*nn.Param]located
 	workers int
 	meter   *meter.Meter
 }
@@ -96,7 +101,7 @@ func Open(ctx context.Context, c *checkpoint.Checkpoint, o Options) (*Unread, er
 // Read writes the values of a parameter of the model, [Rows, Cols], to dst. It is for one
 // goroutine at a time. The error is that of [Load].
 func (l *Unread) Read(p *nn.Param, dst []float32) error {
-	if w := l.weights[p]; w == nil || len(dst) != p.Rows*p.Cols {
+	if w := l.weights[p]; w.w == nil || len(dst) != p.Rows*p.Cols {
 		return tensorError("%d values of %s, %d by %d, of the model in %s: this is another model, "+
 			"or a wrong length", len(dst), p.Name, p.Rows, p.Cols, l.c.Dir())
 	}
@@ -117,25 +122,25 @@ func open(ctx context.Context, c *checkpoint.Checkpoint, o Options, bits int) (*
 	if err != nil {
 		return nil, err
 	}
-	var values int64
-	for s := range cfg.Shapes() {
-		values += int64(s.Rows) * int64(s.Cols)
-	}
+	values, kept := counted(cfg, o.Streamed)
 	if bits = cmp.Or(bits, o.WeightBits); bits == 0 {
 		bits = found.bits()
 	}
-	what := "the model as FP32"
+	what, make := "the model as FP32", nn.NewZeroLlama
+	if o.Streamed {
+		bits, what, make = 32, "two layers and the embedding as FP32", nn.NewUnreadLlama
+	}
 	if bits != 32 {
 		what = fmt.Sprintf("the model in %d bits for each weight", bits)
 	}
-	if err := memory.Check((values+7)/8, int64(bits), what, "take a smaller model"); err != nil {
+	if err := memory.Check((kept+7)/8, int64(bits), what, "take a smaller model"); err != nil {
 		return nil, fmt.Errorf("hf: %s: %w", d.file, err)
 	}
-	m, err := nn.NewZeroLlama(cfg)
+	m, err := make(cfg)
 	if err != nil {
 		return nil, err
 	}
-	l := &Unread{Model: m, c: c, d: d, workers: cfg.Workers, weights: map[*nn.Param]*checkpoint.Weight{}}
+	l := &Unread{Model: m, c: c, d: d, workers: cfg.Workers, weights: map[*nn.Param]located{}}
 	for i, p := range m.Params() {
 		l.weights[p] = found.weights[i]
 	}
@@ -144,6 +149,29 @@ func open(ctx context.Context, c *checkpoint.Checkpoint, o Options, bits int) (*
 		return nil, err
 	}
 	return l, l.setBiases(found.biases)
+}
+
+// counted returns how many values a model has, and how many are kept at once: where it is streamed
+// those of two layers and of the larger of embedding and head.
+func counted(c nn.Config, streamed bool) (all, kept int64) {
+	layers := map[string]int64{}
+	rest, layer := int64(0), int64(0)
+	for s := range c.Shapes() {
+		n := int64(s.Rows) * int64(s.Cols)
+		all += n
+		name, ok := strings.CutPrefix(s.Name, "model.layers.")
+		if !ok {
+			rest = max(rest, n)
+			continue
+		}
+		name, _, _ = strings.Cut(name, ".")
+		layers[name] += n
+		layer = max(layer, layers[name])
+	}
+	if !streamed {
+		return all, all
+	}
+	return all, 2*layer + rest
 }
 
 // choose returns the configuration of the model that options ask for.
@@ -193,16 +221,22 @@ func copied[T any](p *T) *T {
 
 const headName = "lm_head.weight"
 
+// located is a parameter in a checkpoint.
+type located struct {
+	place
+	w *checkpoint.Weight
+}
+
 // tensors are those of a model in a checkpoint.
 type tensors struct {
-	weights []*checkpoint.Weight // in the order of the parameters
+	weights []located            // in the order of the parameters
 	biases  []*checkpoint.Weight // of routers, by layers
 }
 
 // bits is how many bits a weight takes with its values: 16 if all are stored in BF16.
 func (t tensors) bits() int {
-	for _, w := range t.weights {
-		if w.Scheme != nil || w.Parts[checkpoint.Codes].DType != safetensors.BF16 {
+	for _, l := range t.weights {
+		if l.w.Scheme != nil || l.w.Parts[checkpoint.Codes].DType != safetensors.BF16 {
 			return 32
 		}
 	}
@@ -213,16 +247,16 @@ func (t tensors) bits() int {
 func match(c *checkpoint.Checkpoint, d described) (found tensors, err error) {
 	m := matcher{c: c, d: d, known: map[string]bool{}, source: filepath.Base(d.file)}
 	for s := range d.Shapes() {
-		w, err := m.find(s.Name, shapeOf(s))
+		l, err := m.find(d.places(s))
 		if err != nil {
 			return found, err
 		}
-		found.weights = append(found.weights, w)
-		if bias := biasOf(s.Name); bias != "" {
-			if w, err = m.find(bias, []int{s.Rows}); err != nil {
+		found.weights = append(found.weights, l)
+		if bias := d.biasOf(s); bias != nil {
+			if l, err = m.find(bias); err != nil {
 				return found, err
 			}
-			found.biases = append(found.biases, w)
+			found.biases = append(found.biases, l.w)
 		}
 	}
 	return found, m.refuseOthers()
@@ -236,19 +270,19 @@ type matcher struct {
 	source string          // where the configuration is from
 }
 
-func (m *matcher) find(name string, shape []int) (*checkpoint.Weight, error) {
-	w := m.c.Weight(name)
-	if w == nil || w.Name != name {
-		return nil, tensorError("%s: %s is missing, which a model of %d layers as in %s has",
-			m.c.Dir(), name, m.d.Layers, m.source)
+// find finds what may be at one of several places.
+func (m *matcher) find(places []place) (located, error) {
+	p, w := find(m.c, places)
+	if w == nil {
+		return located{}, tensorError("%s: %s is missing, which a model of %d layers as in %s has",
+			m.c.Dir(), p.tensor, m.d.Layers, m.source)
 	}
-	transposed := w.Scheme != nil && w.Scheme.Transposed
-	if !slices.Equal(w.Shape, shape) || transposed {
-		return nil, tensorError("%s: %s is %v: want %v as in %s",
-			fileOf(m.c, w), name, w.Shape, shape, m.source)
+	if !slices.Equal(w.Shape, p.shape) {
+		return located{}, tensorError("%s: %s is %v: want %v as in %s",
+			fileOf(m.c, w), p.tensor, w.Shape, p.shape, m.source)
 	}
-	m.known[name] = true
-	return w, nil
+	m.known[w.Name] = true
+	return located{p, w}, nil
 }
 
 // refuseOthers returns an error for the first tensor that was not found and has a part.
@@ -264,15 +298,7 @@ func (m *matcher) refuseOthers() error {
 
 // ignored reports whether a tensor may be there and has no part in the model.
 func (m *matcher) ignored(name string) bool {
-	return ignored(name) || m.d.TieHead && name == headName || m.d.isPredicted(name)
-}
-
-// shapeOf returns the shape in files: norms are vectors.
-func shapeOf(s nn.Shape) []int {
-	if strings.HasSuffix(s.Name, "norm.weight") {
-		return []int{s.Cols}
-	}
-	return []int{s.Rows, s.Cols}
+	return ignored(name) || m.d.TieHead && name == m.d.headTensor() || m.d.isPredicted(name) || m.d.ofMore(name)
 }
 
 func fileOf(c *checkpoint.Checkpoint, w *checkpoint.Weight) string {
@@ -314,28 +340,75 @@ func (l *Unread) setBiases(biases []*checkpoint.Weight) error {
 	return l.Model.Shared().Scaling().Restore(state)
 }
 
-// strip is some rows of a weight.
+// strip is some rows of a matrix that a parameter, [rows, cols], is in, whose values go to dst.
 type strip struct {
-	w   *checkpoint.Weight
-	lo  int
-	dst []float32
+	located
+	lo, hi     int
+	rows, cols int
+	dst        []float32
 }
 
 // stripValues is the least number of values in a strip that is not the last.
 const stripValues = 1 << 18
 
-// strips cuts a weight where blocks begin.
-func strips(all []strip, w *checkpoint.Weight, dst []float32) []strip {
-	_, rows, cols := w.Dims()
-	step := max(stripValues/max(cols, 1), 1)
-	if w.Scheme != nil {
-		height, _ := w.Block.Extents(rows, cols)
-		step = (step + height - 1) / height * height
+// strips cuts what a parameter is in where blocks begin.
+func (l located) strips(all []strip, rows, cols int, dst []float32) []strip {
+	_, height, width := l.w.Dims()
+	block := 1
+	if l.w.Scheme != nil {
+		block, _ = l.w.Block.Extents(height, width)
 	}
-	for lo := 0; lo < rows; lo += step {
-		all = append(all, strip{w, lo, dst[lo*cols : min(lo+step, rows)*cols]})
+	step := max(stripValues/max(width, 1), 1)
+	step = (step + block - 1) / block * block
+	first, _ := l.at(0, 0)
+	last, _ := l.at(rows-1, cols-1)
+	for lo := first / block * block; lo <= last; lo += step {
+		all = append(all, strip{l, lo, min(lo+step, last+1), rows, cols, dst})
 	}
 	return all
+}
+
+// count returns how many values of the parameter are in the strip.
+func (s strip) count() (n int) {
+	for row := max(s.lo, s.row); row < s.hi; row++ {
+		if (row-s.row)%s.rowStep == 0 {
+			n++
+		}
+	}
+	if s.transposed {
+		return n * s.rows
+	}
+	return n * s.cols
+}
+
+// read reads the values of a strip. Memory is what it may use, and what it has used.
+func (s strip) read(r *checkpoint.Reader, memory []float32) ([]float32, error) {
+	_, _, width := s.w.Dims()
+	if s.rowStep == 1 && s.colStep == 1 && !s.transposed && width == s.cols && s.lo >= s.row {
+		return memory, checkpoint.ReadValues(r, s.w, s.matrix, s.lo, s.dst[(s.lo-s.row)*width:(s.hi-s.row)*width])
+	}
+	memory = slices.Grow(memory[:0], (s.hi-s.lo)*width)[:(s.hi-s.lo)*width]
+	if err := checkpoint.ReadValues(r, s.w, s.matrix, s.lo, memory); err != nil {
+		return memory, err
+	}
+	for row := max(s.lo, s.row); row < s.hi; row++ {
+		k := row - s.row
+		if k%s.rowStep != 0 {
+			continue
+		}
+		k /= s.rowStep
+		from := memory[(row-s.lo)*width+s.col:]
+		if s.transposed {
+			for i := range s.rows {
+				s.dst[i*s.cols+k] = from[i*s.colStep]
+			}
+			continue
+		}
+		for j := range s.cols {
+			s.dst[k*s.cols+j] = from[j*s.colStep]
+		}
+	}
+	return memory, nil
 }
 
 // read reads the values of parameters, in strips, several at once: to dst, that of a single
@@ -349,43 +422,42 @@ func (l *Unread) read(params []*nn.Param, dst []float32) error {
 		return p.Value
 	}
 	for _, p := range params {
-		all = strips(all, l.weights[p], values(p))
+		all = l.weights[p].strips(all, p.Rows, p.Cols, values(p))
 	}
-	err := l.each(all, func(r *checkpoint.Reader, s strip) error {
-		if err := checkpoint.ReadValues(r, s.w, 0, s.lo, s.dst); err != nil {
-			return err
-		}
-		return l.meter.Add(int64(len(s.dst)))
-	})
+	err := l.each(all)
 	for _, p := range params {
 		if err != nil {
 			return err
 		}
 		if !l.d.interleaved {
-			rotationOf(l.d.Config, p.Name).interleave(values(p), p.Cols)
+			rotationOf(l.d.Config, p.Name).interleave(values(p), rowLength(p.Name, p.Cols))
 		}
-		if head := l.c.Weight(headName); l.d.TieHead && head != nil && p == l.Model.Params()[0] {
+		if head := l.c.Weight(l.d.headTensor()); l.d.TieHead && head != nil && p == l.Model.Params()[0] {
 			err = l.compareHead(head, p, values(p))
 		}
 	}
 	return err
 }
 
-// each calls f for every strip. The error is that of the first strip that has one of those
-// that were begun.
-func (l *Unread) each(all []strip, f func(*checkpoint.Reader, strip) error) error {
+// each reads every strip. The error is that of the first strip that has one of those that were
+// begun.
+func (l *Unread) each(all []strip) error {
 	var next atomic.Int64
 	var wait sync.WaitGroup
 	failures := make([]error, len(all))
 	for range min(parallel.Workers(l.workers), len(all)) {
 		wait.Go(func() {
 			var r checkpoint.Reader
+			var memory []float32
 			for {
 				i := int(next.Add(1)) - 1
 				if i >= len(all) {
 					return
 				}
-				if failures[i] = f(&r, all[i]); failures[i] != nil {
+				if memory, failures[i] = all[i].read(&r, memory); failures[i] == nil {
+					failures[i] = l.meter.Add(int64(all[i].count()))
+				}
+				if failures[i] != nil {
 					next.Store(int64(len(all)))
 				}
 			}
@@ -404,20 +476,19 @@ func (l *Unread) each(all []strip, f func(*checkpoint.Reader, strip) error) erro
 func (l *Unread) compareHead(head *checkpoint.Weight, embedding *nn.Param, of []float32) error {
 	if want := []int{embedding.Rows, embedding.Cols}; !slices.Equal(head.Shape, want) {
 		return tensorError("%s: %s is %v: it is tied to %s, %v",
-			fileOf(l.c, head), headName, head.Shape, embedding.Name, want)
+			fileOf(l.c, head), head.Name, head.Shape, embedding.Name, want)
 	}
 	var r checkpoint.Reader
-	var values []float32
-	for _, s := range strips(nil, head, of) {
-		values = append(values[:0], s.dst...)
-		if err := checkpoint.ReadValues(&r, head, 0, s.lo, values); err != nil {
+	whole := located{place{rowStep: 1, colStep: 1}, head}
+	values := make([]float32, len(of))
+	for _, s := range whole.strips(nil, embedding.Rows, embedding.Cols, values) {
+		if _, err := s.read(&r, nil); err != nil {
 			return err
 		}
-		for i, x := range values {
-			if y := s.dst[i]; x != y && (x == x || y == y) {
+		for i := s.lo * embedding.Cols; i < s.hi*embedding.Cols; i++ {
+			if x, y := values[i], of[i]; x != y && (x == x || y == y) {
 				return tensorError("%s: %s[%d, %d] is %v, and %s, to which it is tied, has %v there",
-					fileOf(l.c, head), headName, s.lo+i/embedding.Cols, i%embedding.Cols, x,
-					embedding.Name, y)
+					fileOf(l.c, head), head.Name, i/embedding.Cols, i%embedding.Cols, x, embedding.Name, y)
 			}
 		}
 		if err := l.meter.Err(); err != nil {

@@ -1,6 +1,7 @@
 package hf
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"io"
@@ -21,8 +22,12 @@ import (
 // SaveOptions are those of [Save]. The zero value writes FP32.
 type SaveOptions struct {
 	// Type is that of the values, F32 or BF16, to which they are rounded once, to nearest
-	// even; "" is F32.
+	// even; "" is F32, or that of the tensors of Like which are of one of both.
 	Type safetensors.DType
+
+	// Like, unless nil, is the checkpoint that the model was loaded from: config.json is its,
+	// without quantization, and tensors have its names, experts fused or apart as they are there.
+	Like *checkpoint.Checkpoint
 
 	// Bytes says that tokens are bytes: a tokenizer is written that takes them so. The
 	// model must have a vocabulary of 256.
@@ -46,25 +51,26 @@ func SavedFiles(o SaveOptions) []string {
 	return append(files, checkpoint.ConfigName)
 }
 
-// Save writes a model into a directory, which is made if need be, as transformers does: a
-// LlamaForCausalLM with rows of q_proj and k_proj in the order of rotated halves, or, where it
-// has MLA, a DeepseekV3ForCausalLM with those of interleaved pairs. Each file takes the place
-// of one of its name when it is complete, and config.json comes last. [Load] then gives the
-// same values, to the bit where Type is F32.
+// Save writes a model into a directory, which is made if need be, as transformers does: under the
+// first architecture that the documentation of the package lists of those that have all that the
+// model is made of, or as SaveOptions.Like is. Each file takes the place of one of its name when it
+// is complete, and config.json comes last. [Load] then gives the same values, to the bit where Type
+// is F32.
 //
-// What is written are the weights, and the biases of routers, always in F32: not gradients,
-// nor what scales remember, nor recipes.
+// What is written are the weights, and the biases of routers for choosing, in F32 where Like has no
+// other type: not gradients, nor what scales remember, nor recipes.
 // A Smoothing of the model is a way of quantizing, which leaves weights as they are: what is
 // written computes what the model does but for that rounding.
 //
-// max_position_embeddings is Config.Context: of a model that [Load] has read with a shorter
-// one, that.
+// max_position_embeddings is Config.Context, of a model that [Load] has read with a shorter one
+// that, or that of Like.
 //
-// The error is [ErrConfig] for options that do not fit the model, for what no layout has a
-// name for, such as a CapacityFactor of experts, and for a directory with the index of another
+// The error is [ErrConfig] for options that do not fit the model, for what no architecture has,
+// such as a CapacityFactor of experts, and for a directory with the index of another
 // model, which loaders would read instead, or one of the file system or of the context.
 func Save(ctx context.Context, m *nn.Llama, dir string, o SaveOptions) error {
-	if err := o.complete(m.Config()); err != nil {
+	d, config, err := o.complete(m.Config())
+	if err != nil {
 		return err
 	}
 	if err := os.MkdirAll(dir, 0o777); err != nil {
@@ -74,10 +80,10 @@ func Save(ctx context.Context, m *nn.Llama, dir string, o SaveOptions) error {
 	if _, err := os.Lstat(index); err == nil {
 		return configError(index, "it is of another model, which loaders would read: save to another directory")
 	}
-	if err := saveWeights(ctx, m, filepath.Join(dir, weightsName), o); err != nil {
+	if err := saveWeights(ctx, m, d, filepath.Join(dir, weightsName), o); err != nil {
 		return err
 	}
-	documents := map[string]any{checkpoint.ConfigName: configOf(m.Config(), o.Type)}
+	documents := map[string]any{checkpoint.ConfigName: config}
 	if o.Bytes {
 		documents[tokenizerName] = byteTokenizer()
 		documents[tokenizerConfigName] = tokenizerConfig(m.Config().Context)
@@ -93,59 +99,124 @@ func Save(ctx context.Context, m *nn.Llama, dir string, o SaveOptions) error {
 	return nil
 }
 
-func (o *SaveOptions) complete(c nn.Config) error {
+// complete returns how the model is described in files.
+func (o *SaveOptions) complete(c nn.Config) (d described, config members, err error) {
 	switch o.Type {
-	case "":
-		o.Type = safetensors.F32
-	case safetensors.F32, safetensors.BF16:
+	case "", safetensors.F32, safetensors.BF16:
 	default:
-		return configError("SaveOptions", "Type is %q: want F32 or BF16", o.Type)
+		return d, nil, configError("SaveOptions", "Type is %q: want F32 or BF16", o.Type)
 	}
 	if o.Bytes && c.Vocab != byteValues {
-		return configError("SaveOptions", "tokens are bytes and the vocabulary is %d: want %d",
+		return d, nil, configError("SaveOptions", "tokens are bytes and the vocabulary is %d: want %d",
 			c.Vocab, byteValues)
 	}
-	return unsaved(c)
+	if o.Like != nil {
+		return likeConfig(c, o.Like, o.Type)
+	}
+	o.Type = cmp.Or(o.Type, safetensors.F32)
+	return newConfig(c, o.Type)
 }
 
 // savedTensor is a tensor as it is written.
 type savedTensor struct {
 	safetensors.Info
+	parts map[int][]savedPart // by the matrix that they are in
+}
+
+// savedPart is a parameter at its place in a tensor.
+type savedPart struct {
+	place
+	nn.Shape
 	values []float32
-	cols   int
 	halves rotation // rows that are put in the order of rotated halves
 }
 
-// savedTensors returns those of a model: its parameters in their order, the biases of a router
+// savedTensors returns those of a model in the order of its parameters, the biases of a router
 // behind its weight.
-func savedTensors(m *nn.Llama, d safetensors.DType) (all []savedTensor) {
+func savedTensors(m *nn.Llama, d described, o SaveOptions) (all []*savedTensor, err error) {
 	c, params, layer := m.Config(), m.Params(), 0
-	for s := range c.Shapes() {
-		t := savedTensor{values: params[0].Value, cols: s.Cols}
-		t.Info = safetensors.Info{Name: s.Name, DType: d, Shape: shapeOf(s)}
-		if params = params[1:]; c.MLA == nil {
-			t.halves = rotationOf(c, s.Name)
+	byName := map[string]*savedTensor{}
+	add := func(places []place, part savedPart, usual safetensors.DType) error {
+		p := places[0]
+		if o.Like != nil {
+			var w *checkpoint.Weight
+			if p, w = find(o.Like, places); w == nil {
+				return tensorError("%s: %s is missing", o.Like.Dir(), p.tensor)
+			}
+			if own := w.Parts[checkpoint.Codes].DType; o.Type == "" && w.Scheme == nil && (own == safetensors.F32 || own == safetensors.BF16) {
+				usual = own
+			}
 		}
-		all = append(all, t)
-		if bias := biasOf(s.Name); bias != "" {
+		t := byName[p.tensor]
+		if t == nil {
+			t = &savedTensor{parts: map[int][]savedPart{}}
+			t.Info = safetensors.Info{Name: p.tensor, DType: cmp.Or(usual, safetensors.F32), Shape: p.shape}
+			byName[p.tensor], all = t, append(all, t)
+		}
+		part.place = p
+		t.parts[p.matrix] = append(t.parts[p.matrix], part)
+		return nil
+	}
+	for s := range c.Shapes() {
+		part := savedPart{Shape: s, values: params[0].Value}
+		if params = params[1:]; !d.interleaved {
+			part.halves = rotationOf(c, s.Name)
+		}
+		if err := add(d.places(s), part, o.Type); err != nil {
+			return nil, err
+		}
+		if bias := d.biasOf(s); bias != nil {
 			values := make([]float32, s.Rows)
-			copy(values, m.Blocks()[c.Dense+layer].Experts.Router.Bias())
-			t := savedTensor{values: values, cols: s.Rows}
-			t.Info = safetensors.Info{Name: bias, DType: safetensors.F32, Shape: []int{s.Rows}}
-			all, layer = append(all, t), layer+1
+			for x := m.Blocks()[layer].Experts; x == nil; x = m.Blocks()[layer].Experts {
+				layer++
+			}
+			copy(values, m.Blocks()[layer].Experts.Router.Bias())
+			layer++
+			part := savedPart{Shape: nn.Shape{Name: bias[0].tensor, Rows: 1, Cols: s.Rows}, values: values}
+			if err := add(bias, part, safetensors.F32); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return all, nil
+}
+
+// matrix returns the values of one of the matrices of a tensor.
+func (t *savedTensor) matrix(i, rows, cols int) []float32 {
+	var all []float32
+	for _, part := range t.parts[i] {
+		values := part.values
+		if part.halves.rows > 0 {
+			values = slices.Clone(values)
+			part.halves.halve(values, rowLength(part.Name, part.Cols))
+		}
+		if part.Rows*part.Cols == rows*cols && !part.transposed {
+			return values
+		}
+		if all == nil {
+			all = make([]float32, rows*cols)
+		}
+		for i := range part.Rows {
+			for j := range part.Cols {
+				row, col := part.at(i, j)
+				all[row*cols+col] = values[i*part.Cols+j]
+			}
 		}
 	}
 	return all
 }
 
 // saveWeights writes the tensors.
-func saveWeights(ctx context.Context, m *nn.Llama, path string, o SaveOptions) error {
-	tensors := savedTensors(m, o.Type)
+func saveWeights(ctx context.Context, m *nn.Llama, d described, path string, o SaveOptions) error {
+	tensors, err := savedTensors(m, d, o)
+	if err != nil {
+		return err
+	}
 	var infos []safetensors.Info
 	total := int64(0)
 	for _, t := range tensors {
 		infos = append(infos, t.Info)
-		total += int64(len(t.values))
+		total += t.Len()
 	}
 	count := meter.New(ctx, o.Progress, "save", total)
 	write := func(w *safetensors.Writer) error {
@@ -153,18 +224,22 @@ func saveWeights(ctx context.Context, m *nn.Llama, path string, o SaveOptions) e
 			if err := w.Next(t.Name); err != nil {
 				return err
 			}
-			values := t.values
-			if t.halves.rows > 0 {
-				values = slices.Clone(values)
-				t.halves.halve(values, t.cols)
-			}
-			if err := writeValues(w, values, t.DType, count); err != nil {
-				return err
+			matrices, rows, cols := dims(t.Shape)
+			for i := range matrices {
+				if err := writeValues(w, t.matrix(i, rows, cols), t.DType, count); err != nil {
+					return err
+				}
 			}
 		}
 		return nil
 	}
 	return safetensors.WriteFileFunc(path, infos, checkpoint.Metadata(), write)
+}
+
+// dims returns the size of the stack of matrices that a shape is seen as.
+func dims(shape []int) (matrices, rows, cols int) {
+	w := checkpoint.Weight{Shape: shape}
+	return w.Dims()
 }
 
 // writeValues writes values as numbers of a type.

@@ -77,7 +77,7 @@ func TestSaveDeepSeek(t *testing.T) {
 			}
 			require.Equal(t, bits(want), bits(logitsOf(t, got, tokens)), name)
 			if name != "dense" { // whose members for experts are left out
-				require.Less(t, distance(want, readDeepSeek(t, dir).logits(tokens)), 2e-5, name)
+				require.Less(t, distance(want, readDefinition(t, dir).logits(tokens)), 2e-5, name)
 			}
 		}
 	}
@@ -158,14 +158,13 @@ func TestSaveDeepSeekRefuses(t *testing.T) {
 	}
 	dir := filepath.Join(t.TempDir(), "model")
 	for want, change := range map[string]func(*nn.Config){
-		"Config.Experts without Config.MLA":             func(c *nn.Config) { c.MLA = nil },
-		"CapacityFactor of 1.25: DeepSeek-V3's layout":  func(c *nn.Config) { c.Experts.CapacityFactor = 1.25 },
-		"Router.Score softmax: DeepSeek-V3's layout":    func(c *nn.Config) { c.Experts.Router.Score = nn.ScoreSoftmax },
-		"a NormEps of 1e-05 in norms of latents":        func(c *nn.Config) { c.NormEps = 0 },
-		"a NormEps of 0.001 in norms of latents":        func(c *nn.Config) { c.MLA.NormEps = 1e-3 },
-		"TopK 2 and TopGroups 2 of 4: readers of":       func(c *nn.Config) { c.Experts.Router.Groups, c.Experts.Router.TopGroups = 4, 2 },
-		"8 experts in 8 groups: DeepSeek-V3's layout":   func(c *nn.Config) { c.Experts.Router.Groups, c.Experts.Router.TopGroups = 8, 8 },
-		"1 experts in 1 groups: DeepSeek-V3's layout h": func(c *nn.Config) { c.Experts.Router.Experts, c.Experts.Router.TopK = 1, 1 },
+		"DeepseekV3ForCausalLM, the nearest, has not Config.Experts.CapacityFactor of 1.25: ":     func(c *nn.Config) { c.Experts.CapacityFactor = 1.25 },
+		"DeepseekV2ForCausalLM, the nearest, has not Config.Experts.Router.Unnormalized of false": func(c *nn.Config) { c.Experts.Router.Score = nn.ScoreSoftmax },
+		"has not Config.MLA.NormEps of 1e-05":                                                     func(c *nn.Config) { c.NormEps = 0 },
+		"has not Config.MLA.NormEps of 0.001":                                                     func(c *nn.Config) { c.MLA.NormEps = 1e-3 },
+		"has not Config.Experts.Router.GroupScores of 1":                                          func(c *nn.Config) { c.Experts.Router.Groups, c.Experts.Router.TopGroups = 4, 2 },
+		"n_group is 8: want groups of two experts at least":                                       func(c *nn.Config) { c.Experts.Router.Groups, c.Experts.Router.TopGroups = 8, 8 },
+		"n_group is 1: want groups of two experts at least":                                       func(c *nn.Config) { c.Experts.Router.Experts, c.Experts.Router.TopK = 1, 1 },
 	} {
 		c := usual()
 		change(&c)

@@ -1,11 +1,13 @@
 package tokenizer
 
 import (
-	"container/heap"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math/bits"
 	"strings"
+	"sync"
+	"unicode/utf8"
 
 	"github.com/octavo-fp8/octavo/internal/sentinel"
 )
@@ -13,16 +15,19 @@ import (
 // bpe is byte pair encoding: neighbours are joined, those of the lowest rank first.
 type bpe struct {
 	vocab        map[string]int32
-	merges       map[[2]int32]merge
-	fallback     [256]int32 // tokens of bytes
+	merges       pairs   // to ranks
+	joined       []int32 // by rank: what two tokens become
 	byteFallback bool
-	ignoreMerges bool  // of what is a token as a whole
-	unknown      int32 // for characters that are none; -1: there is none
-	fuse         bool  // unknown characters that follow each other
-}
+	ignoreMerges bool    // of what is a token as a whole
+	unknown      *string // for characters that are no tokens; nil: they are left out
+	fuse         bool    // unknown characters that follow each other
 
-// merge says what two neighbours become.
-type merge struct{ rank, id int32 }
+	bytes  bool             // words are bytes, for which characters stand
+	whole  map[string]int32 // words that are tokens, where merges are ignored
+	starts [256]int32       // tokens of bytes, or of the characters of ASCII; -1: there is none here
+
+	inside func() *pairs // see neighbours
+}
 
 // model is the model of a tokenizer.json.
 type model struct {
@@ -83,22 +88,8 @@ func newBPE(data json.RawMessage) (*bpe, error) {
 		return nil, sentinel.Errorf(ErrUnsupported, "model has a continuing_subword_prefix or end_of_word_suffix, which are not supported")
 	}
 	b := &bpe{
-		vocab: m.Vocab, merges: make(map[[2]int32]merge, len(m.Merges)),
-		byteFallback: m.ByteFallback, ignoreMerges: m.IgnoreMerges, unknown: -1, fuse: m.Fuse,
-	}
-	for i := range b.fallback {
-		id, ok := m.Vocab[fmt.Sprintf("<0x%02X>", i)]
-		if !ok {
-			id = -1
-		}
-		b.fallback[i] = id
-	}
-	if m.Unknown != nil {
-		id, ok := m.Vocab[*m.Unknown]
-		if !ok {
-			return nil, fmt.Errorf("model: unk_token %.40q is not in the vocabulary", *m.Unknown)
-		}
-		b.unknown = id
+		vocab: m.Vocab, merges: newPairs(len(m.Merges)), joined: make([]int32, len(m.Merges)),
+		byteFallback: m.ByteFallback, ignoreMerges: m.IgnoreMerges, unknown: m.Unknown, fuse: m.Fuse,
 	}
 	for i, pair := range m.Merges {
 		left, okLeft := m.Vocab[pair[0]]
@@ -108,140 +99,284 @@ func newBPE(data json.RawMessage) (*bpe, error) {
 			return nil, fmt.Errorf("model: merge %d, %.40q and %.40q, is not of tokens of the vocabulary",
 				i, pair[0], pair[1])
 		}
-		b.merges[[2]int32{left, right}] = merge{int32(i), id}
+		b.joined[i] = id
+		b.merges.set(left, right, int32(i))
 	}
 	return b, nil
 }
 
-// encode appends the tokens of a word.
-func (b *bpe) encode(tokens []int32, word string) ([]int32, error) {
-	if b.ignoreMerges {
-		if id, ok := b.vocab[word]; ok {
-			return append(tokens, id), nil
+// complete is called once it is known whether words are bytes.
+func (b *bpe) complete() {
+	b.whole = b.vocab
+	if b.bytes {
+		b.whole = make(map[string]int32, len(b.vocab))
+		for text, id := range b.vocab {
+			if raw, ok := unmapped(text); ok && b.ignoreMerges {
+				b.whole[string(raw)] = id
+			}
 		}
 	}
-	symbols, err := b.characters(word)
-	if err != nil {
-		return nil, err
+	for i := range b.starts {
+		id, ok := b.vocab[b.character(string([]byte{byte(i)}))]
+		if b.starts[i] = id; !ok || !b.bytes && i >= utf8.RuneSelf {
+			b.starts[i] = -1
+		}
 	}
-	return b.join(tokens, symbols), nil
+	b.inside = sync.OnceValue(b.neighbours)
 }
 
-// characters returns the tokens of the characters of a word.
-func (b *bpe) characters(word string) (symbols []int32, err error) {
-	unknowns := 0 // characters that wait
-	flush := func() {
-		if unknowns > 0 {
-			symbols = append(symbols, b.unknown)
-		}
-		unknowns = 0
-	}
-	for i, r := range word {
-		c := string(r)
-		if id, ok := b.vocab[c]; ok {
-			flush()
-			symbols = append(symbols, id)
-			continue
-		}
-		if b.byteFallback && b.hasBytes(c) {
-			for j := range len(c) {
-				symbols = append(symbols, b.fallback[c[j]])
+// neighbours returns which tokens of characters are beside each other in a token that they
+// become: all others never join, so that a word can be cut between them. It is nil where that
+// is not known.
+func (b *bpe) neighbours() *pairs {
+	parts := map[int32][2]int32{} // of tokens that others become
+	for at, key := range b.merges.keys {
+		if rank := b.merges.ranks[at]; rank >= 0 {
+			left, right, whole := int32(key>>32), int32(uint32(key)), b.joined[rank]
+			if left != whole && right != whole { // or one is empty
+				parts[whole] = [2]int32{left, right}
 			}
-			continue
 		}
-		if b.unknown < 0 {
-			return nil, fmt.Errorf("byte %d of %.40q begins a character that the vocabulary lacks, "+
-				"and there is no unk_token", i, word)
-		}
-		if !b.fuse {
-			flush()
-		}
-		unknowns++
 	}
-	flush()
-	return symbols, nil
+	for i := range 256 {
+		if id, ok := b.vocab[byteName(byte(i))]; ok && parts[id] != [2]int32{} {
+			return nil // it is a byte, and characters that spell it
+		}
+	}
+	end := func(id int32, side int) int32 {
+		for of, ok := parts[id]; ok; of, ok = parts[id] {
+			id = of[side]
+		}
+		return id
+	}
+	n := newPairs(len(b.joined))
+	for at, key := range b.merges.keys {
+		if b.merges.ranks[at] >= 0 {
+			n.set(end(int32(key>>32), 1), end(int32(uint32(key)), 0), 0)
+		}
+	}
+	return &n
 }
+
+// character returns what stands for a character or a byte in the vocabulary.
+func (b *bpe) character(c string) string {
+	if b.bytes {
+		return runeOf[c[0]]
+	}
+	return c
+}
+
+// pairs is a table of pairs of tokens with a rank each, by open addressing.
+type pairs struct {
+	keys  []uint64 // left<<32 | right
+	ranks []int32  // -1: no key is here
+	shift int
+}
+
+func newPairs(n int) pairs {
+	size := bits.Len(uint(2 * n))
+	p := pairs{make([]uint64, 1<<size), make([]int32, 1<<size), 64 - size}
+	for i := range p.ranks {
+		p.ranks[i] = -1
+	}
+	return p
+}
+
+func (p *pairs) find(left, right int32) (at uint64, key uint64) {
+	key = uint64(uint32(left))<<32 | uint64(uint32(right))
+	mask := uint64(len(p.keys) - 1)
+	for at = key * 0x9E3779B97F4A7C15 >> p.shift; p.ranks[at] >= 0 && p.keys[at] != key; at = (at + 1) & mask {
+	}
+	return at, key
+}
+
+func (p *pairs) set(left, right, rank int32) {
+	at, key := p.find(left, right)
+	p.keys[at], p.ranks[at] = key, rank
+}
+
+// rank returns that of a pair, or -1.
+func (p *pairs) rank(left, right int32) int32 {
+	at, _ := p.find(left, right)
+	return p.ranks[at]
+}
+
+// joiner joins neighbours. It is for one goroutine.
+type joiner struct {
+	model  *bpe
+	tokens []int32 // what became of those before list
+	list   []symbol
+	queue  []uint64 // a heap of pairs that may be joined: rank<<32 | place of the left one
+}
+
+// symbol is a token in a list of neighbours.
+type symbol struct {
+	id         int32 // -1: it was joined to the one before
+	prev, next int32 // -1: none
+}
+
+// encode appends the tokens of a word.
+func (j *joiner) encode(word string) error {
+	if j.model.ignoreMerges {
+		if id, ok := j.model.whole[word]; ok {
+			j.tokens = append(j.tokens, id)
+			return nil
+		}
+	}
+	if err := j.characters(word); err != nil {
+		return err
+	}
+	j.join()
+	return nil
+}
+
+// characters adds the tokens of a word's characters.
+func (j *joiner) characters(word string) error {
+	b, waits, unknown := j.model, false, int32(-1) // an unknown character waits
+	for i := 0; i < len(word); {
+		n := 1
+		if !b.bytes && word[i] >= utf8.RuneSelf {
+			_, n = utf8.DecodeRuneInString(word[i:])
+		}
+		id, ok := b.starts[word[i]], true
+		c := word[i : i+n]
+		if id < 0 {
+			c = b.character(c)
+			id, ok = b.vocab[c]
+		}
+		i += n
+		switch {
+		case ok:
+			if waits {
+				j.add(unknown)
+				waits = false
+			}
+			j.add(id)
+		case b.byteFallback && b.hasBytes(c):
+			for k := range len(c) {
+				j.add(b.vocab[byteName(c[k])])
+			}
+		case b.unknown != nil:
+			if unknown, ok = b.vocab[*b.unknown]; !ok {
+				return fmt.Errorf("the vocabulary lacks %q, and the unk_token %.40q that stands for such", c, *b.unknown)
+			}
+			if waits && !b.fuse {
+				j.add(unknown)
+			}
+			waits = true
+		}
+	}
+	if waits {
+		j.add(unknown)
+	}
+	return nil
+}
+
+// byteName returns the token of a byte that is no part of another.
+func byteName(b byte) string { return fmt.Sprintf("<0x%02X>", b) }
 
 func (b *bpe) hasBytes(c string) bool {
 	for i := range len(c) {
-		if b.fallback[c[i]] < 0 {
+		if _, ok := b.vocab[byteName(c[i])]; !ok {
 			return false
 		}
 	}
 	return true
 }
 
-// symbol is a token in a list of neighbours.
-type symbol struct {
-	id         int32
-	prev, next int32 // -1: none
-	gone       bool  // joined to the one before
+// longWord has so many characters that it pays to cut it.
+const longWord = 32
+
+// add adds the token of a character.
+func (j *joiner) add(id int32) {
+	n := int32(len(j.list))
+	if n >= longWord {
+		if inside := j.model.inside(); inside != nil && inside.rank(j.list[n-1].id, id) < 0 {
+			j.join()
+			n = 0
+		}
+	}
+	j.list = append(j.list, symbol{id, n - 1, n + 1})
 }
 
-// candidate is a pair of neighbours that may be joined.
-type candidate struct {
-	rank, at, id int32
+// join joins neighbours in the list: those of the lowest rank first, and of those the
+// leftmost. It moves what they become to the tokens.
+func (j *joiner) join() {
+	b, n := j.model, len(j.list)
+	if n == 0 {
+		return
+	}
+	j.list[n-1].next = -1
+	j.queue = j.queue[:0]
+	for i := range n - 1 {
+		if rank := b.merges.rank(j.list[i].id, j.list[i+1].id); rank >= 0 {
+			j.queue = append(j.queue, uint64(rank)<<32|uint64(i))
+		}
+	}
+	for i := len(j.queue)/2 - 1; i >= 0; i-- {
+		j.down(i)
+	}
+	for len(j.queue) > 0 {
+		top := j.queue[0]
+		last := len(j.queue) - 1
+		j.queue[0] = j.queue[last]
+		j.queue = j.queue[:last]
+		j.down(0)
+		at, id := int32(uint32(top)), b.joined[top>>32]
+		left := &j.list[at]
+		if left.id < 0 || left.next < 0 {
+			continue
+		}
+		right := &j.list[left.next]
+		// The neighbours may be others by now; as in the original it counts what they become.
+		if rank := b.merges.rank(left.id, right.id); rank < 0 || b.joined[rank] != id {
+			continue
+		}
+		right.id = -1
+		left.id, left.next = id, right.next
+		if left.next >= 0 {
+			j.list[left.next].prev = at
+			j.consider(at, left.next)
+		}
+		if left.prev >= 0 {
+			j.consider(left.prev, at)
+		}
+	}
+	for i := range j.list {
+		if id := j.list[i].id; id >= 0 {
+			j.tokens = append(j.tokens, id)
+		}
+	}
+	j.list = j.list[:0]
 }
 
-// queue has the candidate of the lowest rank first, and of those the leftmost.
-type queue []candidate
-
-func (q queue) Len() int { return len(q) }
-func (q queue) Less(i, j int) bool {
-	return q[i].rank < q[j].rank || q[i].rank == q[j].rank && q[i].at < q[j].at
-}
-func (q queue) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
-func (q *queue) Push(x any)   { *q = append(*q, x.(candidate)) }
-func (q *queue) Pop() any {
-	last := (*q)[len(*q)-1]
-	*q = (*q)[:len(*q)-1]
-	return last
+// consider queues two neighbours if they may be joined.
+func (j *joiner) consider(left, right int32) {
+	rank := j.model.merges.rank(j.list[left].id, j.list[right].id)
+	if rank < 0 {
+		return
+	}
+	q := append(j.queue, uint64(rank)<<32|uint64(left))
+	for i := len(q) - 1; i > 0 && q[i] < q[(i-1)/2]; i = (i - 1) / 2 {
+		q[i], q[(i-1)/2] = q[(i-1)/2], q[i]
+	}
+	j.queue = q
 }
 
-// join appends what remains of symbols when neighbours are joined.
-func (b *bpe) join(tokens, ids []int32) []int32 {
-	list := make([]symbol, len(ids))
-	var q queue
-	consider := func(left, right int32) {
-		if left < 0 || right < 0 {
+// down puts the pair at i in its place below.
+func (j *joiner) down(i int) {
+	for q := j.queue; ; {
+		least := 2*i + 1
+		if least >= len(q) {
 			return
 		}
-		if m, ok := b.merges[[2]int32{list[left].id, list[right].id}]; ok {
-			heap.Push(&q, candidate{m.rank, left, m.id})
+		if right := least + 1; right < len(q) && q[right] < q[least] {
+			least = right
 		}
-	}
-	for i, id := range ids {
-		list[i] = symbol{id: id, prev: int32(i) - 1, next: int32(i) + 1}
-	}
-	if len(list) > 0 {
-		list[len(list)-1].next = -1
-	}
-	for i := range list {
-		consider(int32(i), list[i].next)
-	}
-	for q.Len() > 0 {
-		c := heap.Pop(&q).(candidate)
-		left := &list[c.at]
-		if left.gone || left.next < 0 {
-			continue
+		if q[i] <= q[least] {
+			return
 		}
-		right := &list[left.next]
-		// The neighbours may be others by now; as in the original it counts what they become.
-		if m, ok := b.merges[[2]int32{left.id, right.id}]; !ok || m.id != c.id {
-			continue
-		}
-		right.gone = true
-		left.id, left.next = c.id, right.next
-		if left.next >= 0 {
-			list[left.next].prev = c.at
-		}
-		consider(left.prev, c.at)
-		consider(c.at, left.next)
+		q[i], q[least] = q[least], q[i]
+		i = least
 	}
-	for _, s := range list {
-		if !s.gone {
-			tokens = append(tokens, s.id)
-		}
-	}
-	return tokens
 }

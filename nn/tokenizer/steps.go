@@ -4,18 +4,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
-	"time"
-	"unicode"
 	"unicode/utf8"
-
-	"github.com/dlclark/regexp2/v2"
-	"golang.org/x/text/unicode/norm"
 
 	"github.com/octavo-fp8/octavo/internal/sentinel"
 )
 
-// part is a normalizer, a pre-tokenizer or a post-processor.
+// part is a normalizer, a pre-tokenizer, a post-processor or a decoder.
 type part struct {
 	Type string `json:"type"`
 
@@ -24,9 +20,11 @@ type part struct {
 	Processors    []json.RawMessage `json:"processors"`
 	Decoders      []json.RawMessage `json:"decoders"`
 
-	Prepend string   `json:"prepend"`
-	Pattern *pattern `json:"pattern"`
-	Content string   `json:"content"`
+	Prepend string       `json:"prepend"`
+	Pattern *patternText `json:"pattern"`
+	Content string       `json:"content"`
+	Left    bool         `json:"strip_left"`
+	Right   bool         `json:"strip_right"`
 
 	Behavior string `json:"behavior"`
 	Invert   bool   `json:"invert"`
@@ -43,9 +41,11 @@ type part struct {
 
 	Single  []templatePiece         `json:"single"`
 	Special map[string]specialToken `json:"special_tokens"`
+	CLS     *namedToken             `json:"cls"`
+	Sep     *namedToken             `json:"sep"`
 }
 
-type pattern struct {
+type patternText struct {
 	String *string
 	Regex  *string
 }
@@ -57,6 +57,15 @@ type templatePiece struct {
 
 type specialToken struct {
 	IDs []int32 `json:"ids"`
+}
+
+// namedToken is a text and an ID.
+type namedToken struct{ id int32 }
+
+// UnmarshalJSON implements [json.Unmarshaler].
+func (n *namedToken) UnmarshalJSON(data []byte) error {
+	var text string
+	return json.Unmarshal(data, &[]any{&text, &n.id})
 }
 
 // read reads a part; nil is none.
@@ -71,8 +80,31 @@ func read(what string, data json.RawMessage) (*part, error) {
 	return p, nil
 }
 
+// mostSequences are more in each other than any file has.
+const mostSequences = 8
+
+// walk calls add for a part, or for those of a Sequence.
+func walk(what string, data json.RawMessage, depth int, add func(*part) error) error {
+	p, err := read(what, data)
+	if p == nil || err != nil {
+		return err
+	}
+	if p.Type != "Sequence" {
+		return add(p)
+	}
+	if depth == mostSequences {
+		return sentinel.Errorf(ErrUnsupported, "%s has more than %d sequences in each other, which is not supported", what, depth)
+	}
+	for _, inner := range slices.Concat(p.Normalizers, p.PreTokenizers, p.Processors, p.Decoders) {
+		if err := walk(what, inner, depth+1, add); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // ErrUnsupported is of what a tokenizer.json asks for and this package does not do, and of
-// texts in which an expression backtracks for too long.
+// texts in which an expression backtracks too often.
 var ErrUnsupported = errors.New("tokenizer: not supported")
 
 func unknown(what string, p *part) error {
@@ -82,202 +114,160 @@ func unknown(what string, p *part) error {
 // orTrue returns a flag that is true where it is absent.
 func orTrue(b *bool) bool { return b == nil || *b }
 
-// normalizers returns the steps of a normalizer, each of which makes one piece of one.
-func normalizers(data json.RawMessage) (steps []step, err error) {
+// normalizer makes a text of a text.
+type normalizer func(m *matcher, text string) (string, error)
+
+// normalizers appends what a normalizer does.
+func (t *Tokenizer) normalizers(p *part) error {
 	const what = "normalizer"
-	p, err := read(what, data)
-	if p == nil || err != nil {
-		return nil, err
-	}
-	one := func(f func(string) string) []step {
-		return []step{func(p piece, _ time.Time) ([]piece, error) { return []piece{{f(p.text), p.first}}, nil }}
+	plain := func(f func(string) string) {
+		t.normalize = append(t.normalize, func(_ *matcher, text string) (string, error) { return f(text), nil })
 	}
 	switch p.Type {
-	case "Sequence":
-		for _, n := range p.Normalizers {
-			inner, err := normalizers(n)
-			if err != nil {
-				return nil, err
-			}
-			steps = append(steps, inner...)
-		}
-		return steps, nil
 	case "Prepend":
-		return one(func(s string) string {
+		plain(func(s string) string {
 			if s == "" {
 				return s
 			}
 			return p.Prepend + s
-		}), nil
+		})
 	case "Replace":
-		if p.Pattern == nil || p.Pattern.String == nil || *p.Pattern.String == "" {
-			return nil, sentinel.Errorf(ErrUnsupported, "%s Replace has a regular expression, which is not supported", what)
-		}
-		old := *p.Pattern.String
-		return one(func(s string) string { return strings.ReplaceAll(s, old, p.Content) }), nil
-	case "NFC":
-		return one(norm.NFC.String), nil
-	case "NFD":
-		return one(norm.NFD.String), nil
-	case "NFKC":
-		return one(norm.NFKC.String), nil
-	case "NFKD":
-		return one(norm.NFKD.String), nil
+		at, err := p.pattern(what)
+		t.normalize = append(t.normalize, func(m *matcher, text string) (string, error) {
+			return m.replace(at, text, p.Content)
+		})
+		return err
+	case "NFC", "NFD", "NFKC", "NFKD":
+		plain(func(s string) string { return normalForm(s, p.Type[len(p.Type)-1] == 'C', p.Type[2] == 'K') })
+	case "Strip":
+		plain(func(s string) string {
+			if p.Left {
+				s = strings.TrimLeftFunc(s, isSpace)
+			}
+			if p.Right {
+				s = strings.TrimRightFunc(s, isSpace)
+			}
+			return s
+		})
+	case "ByteLevel":
+		plain(byteRunes)
+	default:
+		return unknown(what, p)
 	}
-	return nil, unknown(what, p)
+	return nil
 }
 
 // gpt2 is the pattern of ByteLevel.
 const gpt2 = `'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+`
 
-// preTokenizers returns the steps of a pre-tokenizer, and whether one of them looks at
-// characters, so that a text must be UTF-8.
-func preTokenizers(data json.RawMessage) (steps []step, characters bool, err error) {
+// What words and punctuation are where the original does not use Oniguruma.
+const (
+	rustWord        = `[\p{Word}\x{200C}\x{200D}]`
+	rustPunctuation = "[\\p{P}$+<=>^`|~\\x{166D}\\x{111C9}&&[^\\p{New_Punctuation}]]"
+)
+
+// preTokenizers appends what a pre-tokenizer does.
+func (t *Tokenizer) preTokenizers(p *part) error {
 	const what = "pre_tokenizer"
-	p, err := read(what, data)
-	if p == nil || err != nil {
-		return nil, p == nil, err // the model looks at characters then
+	if t.model.bytes { // a step comes behind ByteLevel, which sees characters of bytes
+		t.model.bytes, t.anyBytes = false, false
+		t.split = append(t.split, func(_ *matcher, p piece, emit func(piece) error) error {
+			return emit(piece{byteRunes(p.text), p.first})
+		})
+	}
+	split := func(expression, do string, invert bool) error {
+		at, err := compile(expression)
+		t.split = append(t.split, (&splitter{at, behaviors[do], invert}).step)
+		return err
 	}
 	switch p.Type {
-	case "Sequence":
-		for _, inner := range p.PreTokenizers {
-			more, looks, err := preTokenizers(inner)
-			if err != nil {
-				return nil, false, err
-			}
-			steps, characters = append(steps, more...), characters || looks
-		}
-		return steps, characters, nil
 	case "Split":
-		s, err := splitAt(p)
-		return []step{s}, true, err
+		do, ok := behaviors[p.Behavior]
+		if !ok {
+			return sentinel.Errorf(ErrUnsupported, "%s Split has behavior %.40q, which is not supported", what, p.Behavior)
+		}
+		at, err := p.pattern(what)
+		t.split = append(t.split, (&splitter{at, do, p.Invert}).step)
+		return err
 	case "Digits":
-		return []step{digits(p.Individual)}, true, nil
+		if p.Individual {
+			return split(`\p{N}`, "Isolated", false)
+		}
+		return split(`\p{N}`, "Contiguous", false)
+	case "Punctuation":
+		if p.Behavior == "" {
+			p.Behavior = "Isolated"
+		}
+		if _, ok := behaviors[p.Behavior]; !ok {
+			return sentinel.Errorf(ErrUnsupported, "%s Punctuation has behavior %.40q, which is not supported", what, p.Behavior)
+		}
+		return split(rustPunctuation, p.Behavior, false)
+	case "Whitespace":
+		return split(rustWord+`+|[^\s`+rustWord+`]+`, "Removed", true)
+	case "WhitespaceSplit":
+		return split(`\s`, "Removed", false)
 	case "Metaspace":
-		return []step{metaspace(p)}, true, nil
+		return t.metaspace(p)
 	case "ByteLevel":
+		t.anyBytes = len(t.normalize) == 0 && len(t.split) == 0 && !orTrue(p.UseRegex)
 		if orTrue(p.AddPrefixSpace) {
-			steps = append(steps, prefixSpace)
+			t.split = append(t.split, prefixSpace)
 		}
+		t.model.bytes = true
 		if orTrue(p.UseRegex) {
-			steps = append(steps, isolate(regexp2.MustCompile(gpt2)))
+			return split(gpt2, "Isolated", false)
 		}
-		return append(steps, byteRunes), orTrue(p.UseRegex), nil
+	default:
+		return unknown(what, p)
 	}
-	return nil, false, unknown(what, p)
-}
-
-// splitAt isolates what matches a pattern.
-func splitAt(p *part) (step, error) {
-	if p.Behavior != "Isolated" || p.Invert || p.Pattern == nil {
-		return nil, sentinel.Errorf(ErrUnsupported, "pre_tokenizer Split has behavior %.40q and invert %v: "+
-			"only Isolated is supported", p.Behavior, p.Invert)
-	}
-	var expression string
-	switch {
-	case p.Pattern.Regex != nil:
-		expression = *p.Pattern.Regex
-	case p.Pattern.String != nil:
-		expression = regexp2.Escape(*p.Pattern.String)
-	}
-	re, err := regexp2.Compile(expression)
-	if err != nil {
-		return nil, fmt.Errorf("pre_tokenizer Split: %w", err)
-	}
-	return isolate(re), nil
-}
-
-// patience is how long an expression may look for one match, and how long a text may take
-// besides 10 µs for each byte, tens of times what the expressions of models take: one that
-// backtracks could take years.
-var patience = 5 * time.Second
-
-// isolate makes pieces of what matches and of what lies between.
-func isolate(re *regexp2.Regexp) step {
-	re.MatchTimeout = patience
-	return func(p piece, until time.Time) (pieces []piece, err error) {
-		at, late := 0, false
-		add := func(end int) {
-			if end > at {
-				pieces = append(pieces, piece{p.text[at:end], p.first && at == 0})
-				at = end
-			}
-		}
-		text := []rune(p.text)
-		runes, end := 0, 0 // what was counted: so many runes have so many bytes
-		upTo := func(n int) int {
-			for ; runes < n; runes++ {
-				end += utf8.RuneLen(text[runes])
-			}
-			return end
-		}
-		err = re.FindRunesMatches(text, 0, func(m regexp2.MatchView) bool {
-			begin, n, _ := m.GroupRange(0)
-			add(upTo(begin))
-			add(upTo(begin + n))
-			late = time.Now().After(until)
-			return !late
-		})
-		if err != nil || late {
-			return nil, sentinel.Errorf(ErrUnsupported, "pre_tokenizer: the expression %.200q takes too long or too much memory in %.40q, where it backtracks",
-				re.String(), p.text[at:])
-		}
-		add(len(p.text))
-		return pieces, nil
-	}
-}
-
-// digits isolates digits, each on its own or those that follow each other.
-func digits(individual bool) step {
-	return func(p piece, _ time.Time) (pieces []piece, _ error) {
-		begin, before := 0, false
-		for i, r := range p.text {
-			digit := unicode.IsNumber(r)
-			if i > begin && (digit != before || digit && individual) {
-				pieces = append(pieces, piece{p.text[begin:i], p.first && begin == 0})
-				begin = i
-			}
-			before = digit
-		}
-		return append(pieces, piece{p.text[begin:], p.first && begin == 0}), nil
-	}
+	return nil
 }
 
 // metaspace makes spaces visible, and words of what they begin.
-func metaspace(of *part) step {
-	scheme := of.Scheme
+func (t *Tokenizer) metaspace(p *part) error {
+	scheme, err := p.scheme("pre_tokenizer")
+	if err != nil {
+		return err
+	}
+	words := &splitter{at: literal(p.Replacement), do: withNext}
+	t.split = append(t.split, func(m *matcher, of piece, emit func(piece) error) error {
+		of.text = strings.ReplaceAll(of.text, " ", p.Replacement)
+		if scheme == "always" || scheme == "first" && of.first {
+			if !strings.HasPrefix(of.text, p.Replacement) {
+				of.text = p.Replacement + of.text
+			}
+		}
+		if !orTrue(p.Split) {
+			return emit(of)
+		}
+		return words.step(m, of, emit)
+	})
+	return nil
+}
+
+// scheme returns when a Metaspace puts its replacement in front: always, first or never.
+func (p *part) scheme(what string) (scheme string, err error) {
+	scheme = p.Scheme
 	if scheme == "" {
 		scheme = "always"
-		if !orTrue(of.AddPrefixSpace) {
+		if !orTrue(p.AddPrefixSpace) {
 			scheme = "never"
 		}
 	}
-	return func(p piece, _ time.Time) (pieces []piece, _ error) {
-		text := strings.ReplaceAll(p.text, " ", of.Replacement)
-		prepends := scheme == "always" || scheme == "first" && p.first
-		if prepends && !strings.HasPrefix(text, of.Replacement) {
-			text = of.Replacement + text
-		}
-		if !orTrue(of.Split) {
-			return []piece{{text, p.first}}, nil
-		}
-		for text != "" {
-			end := len(text)
-			if next := strings.Index(text[1:], of.Replacement); next >= 0 {
-				end = next + 1
-			}
-			pieces = append(pieces, piece{text[:end], p.first && len(pieces) == 0})
-			text = text[end:]
-		}
-		return pieces, nil
+	switch {
+	case !slices.Contains([]string{"always", "first", "never"}, scheme):
+		err = sentinel.Errorf(ErrUnsupported, "%s Metaspace has prepend_scheme %.40q, which is not supported", what, scheme)
+	case utf8.RuneCountInString(p.Replacement) != 1:
+		err = sentinel.Errorf(ErrUnsupported, "%s Metaspace has replacement %.40q, which is not one character", what, p.Replacement)
 	}
+	return scheme, err
 }
 
-func prefixSpace(p piece, _ time.Time) ([]piece, error) {
+func prefixSpace(_ *matcher, p piece, emit func(piece) error) error {
 	if !strings.HasPrefix(p.text, " ") {
 		p.text = " " + p.text
 	}
-	return []piece{p}, nil
+	return emit(p)
 }
 
 // runeOf are the characters that stand for bytes in byte-level vocabularies: those of Latin-1
@@ -294,41 +284,54 @@ var runeOf = func() (runes [256]string) {
 	return runes
 }()
 
-func byteRunes(p piece, _ time.Time) ([]piece, error) {
+func byteRunes(text string) string {
 	var b strings.Builder
-	for i := range len(p.text) {
-		b.WriteString(runeOf[p.text[i]])
+	for i := range len(text) {
+		b.WriteString(runeOf[text[i]])
 	}
-	return []piece{{b.String(), p.first}}, nil
+	return b.String()
 }
 
-// prefix returns the tokens that a post-processor puts before a text.
-func prefix(data json.RawMessage) (tokens []int32, err error) {
+// postProcessors reads the tokens that a post-processor puts around a text.
+func (t *Tokenizer) postProcessors(p *part) error {
 	const what = "post_processor"
-	p, err := read(what, data)
-	if p == nil || err != nil {
-		return nil, err
+	if p.Type == "ByteLevel" {
+		return nil
+	}
+	if t.prefix != nil || t.suffix != nil {
+		return sentinel.Errorf(ErrUnsupported, "%s has more than one part that adds tokens, which is not supported", what)
 	}
 	switch p.Type {
-	case "ByteLevel":
-		return nil, nil
-	case "Sequence":
-		for _, inner := range p.Processors {
-			more, err := prefix(inner)
-			if err != nil {
-				return nil, err
-			}
-			tokens = append(tokens, more...)
-		}
-		return tokens, nil
 	case "TemplateProcessing":
+		sequences := 0
 		for _, s := range p.Single {
-			if s.SpecialToken == nil {
-				break
+			switch {
+			case s.Sequence != nil && s.Sequence.ID == "A":
+				sequences++
+			case s.SpecialToken == nil:
+				return sentinel.Errorf(ErrUnsupported, "%s TemplateProcessing has something else in single than special tokens and $A", what)
+			default:
+				of, ok := p.Special[s.SpecialToken.ID]
+				if !ok {
+					return fmt.Errorf("%s TemplateProcessing: special_tokens lacks %.40q", what, s.SpecialToken.ID)
+				}
+				if sequences == 0 {
+					t.prefix = append(t.prefix, of.IDs...)
+				} else {
+					t.suffix = append(t.suffix, of.IDs...)
+				}
 			}
-			tokens = append(tokens, p.Special[s.SpecialToken.ID].IDs...)
 		}
-		return tokens, nil
+		if sequences != 1 {
+			return sentinel.Errorf(ErrUnsupported, "%s TemplateProcessing has the text %d times in single, not once", what, sequences)
+		}
+	case "BertProcessing", "RobertaProcessing":
+		if p.CLS == nil || p.Sep == nil {
+			return fmt.Errorf("%s %s: there is no cls or sep", what, p.Type)
+		}
+		t.prefix, t.suffix = []int32{p.CLS.id}, []int32{p.Sep.id}
+	default:
+		return unknown(what, p)
 	}
-	return nil, unknown(what, p)
+	return nil
 }

@@ -1,19 +1,30 @@
 // Package tokenizer turns text into the tokens of a model and back, as the tokenizer.json
-// beside it says: byte pair encoding over bytes, as in GPT-2, Llama 3 and Qwen, or over characters that
-// fall back to bytes, as in Llama 2 and Mistral. What a tokenizer.json asks for beyond that is
-// an error that names it: wrong tokens would be worse.
+// beside it says: byte pair encoding over bytes, as in GPT-2, Llama 3, Qwen, DeepSeek and
+// gpt-oss, or over characters that fall back to bytes, as in Llama 2, Mistral and Gemma. Tokens
+// and texts are those of Hugging Face's tokenizers. What a tokenizer.json asks for beyond that
+// is an error that names it: wrong tokens would be worse. Its truncation and padding are left
+// out, as transformers leaves them out unless it is told otherwise.
 //
-// Sources: Hugging Face's tokenizers 0.22 (models/bpe, pre_tokenizers, normalizers,
-// added_vocabulary) for what the fields of tokenizer.json mean.
+// Supported are the normalizers NFC, NFD, NFKC, NFKD, Replace, Prepend, Strip and ByteLevel; the
+// pre-tokenizers Split, ByteLevel, Metaspace, Digits, Punctuation, Whitespace and
+// WhitespaceSplit; the post-processors TemplateProcessing, ByteLevel, BertProcessing and
+// RobertaProcessing; the decoders ByteLevel, ByteFallback, Metaspace, Replace, Strip and Fuse;
+// sequences of them; and all options of added tokens. Regular expressions are those of Oniguruma
+// without lookbehind, references and word boundaries.
+//
+// Sources: Hugging Face's tokenizers 0.23 (models/bpe, pre_tokenizers, normalizers,
+// added_vocabulary, decoders) for what the fields of tokenizer.json mean; unicode.txt says which
+// versions of Unicode they have.
 package tokenizer
 
 import (
 	"encoding/json"
 	"fmt"
-	"time"
+	"slices"
 	"unicode/utf8"
 
 	"github.com/octavo-fp8/octavo/internal/inputfile"
+	"github.com/octavo-fp8/octavo/internal/sentinel"
 	"github.com/octavo-fp8/octavo/internal/textout"
 )
 
@@ -22,31 +33,25 @@ type Tokenizer struct {
 	path      string
 	raw       vocabulary // added tokens that are looked for in the text
 	added     vocabulary // those that are looked for in what normalizers made of it
-	normalize []step
+	normalize []normalizer
 	split     []step
 	model     *bpe
 	prefix    []int32
-	bytes     bool // text need not be UTF-8
+	suffix    []int32
+	anyBytes  bool // text need not be UTF-8
 
-	decoder json.RawMessage // for text of tokens
-	texts   map[int32]string
-	special map[int32]bool
+	decoder   decoder
+	decodeErr error
+	texts     map[int32]string
+	special   map[string]bool // texts
 }
-
-// piece is a part of a text.
-type piece struct {
-	text  string
-	first bool // it begins the text
-}
-
-// step makes pieces of a piece. One that may take long is an error after the given time.
-type step func(p piece, until time.Time) ([]piece, error)
 
 // mostBytes is more than any tokenizer.json has.
 const mostBytes = 1 << 28
 
 // file is what of a tokenizer.json counts.
 type file struct {
+	Version       string          `json:"version"`
 	Model         json.RawMessage `json:"model"`
 	Normalizer    json.RawMessage `json:"normalizer"`
 	PreTokenizer  json.RawMessage `json:"pre_tokenizer"`
@@ -75,73 +80,91 @@ func parse(data []byte) (*Tokenizer, error) {
 	if err := json.Unmarshal(data, &f); err != nil {
 		return nil, fmt.Errorf("want a tokenizer.json: %w", err)
 	}
-	t := new(Tokenizer)
-	var err error
-	if t.model, err = newBPE(f.Model); err != nil {
+	if f.Version != "" && f.Version != "1.0" {
+		return nil, sentinel.Errorf(ErrUnsupported, "version is %.40q, which is not supported", f.Version)
+	}
+	model, err := newBPE(f.Model)
+	if err != nil {
 		return nil, err
 	}
-	if t.normalize, err = normalizers(f.Normalizer); err != nil {
-		return nil, err
+	t := &Tokenizer{model: model, texts: make(map[int32]string, len(model.vocab)), special: map[string]bool{}}
+	for text, id := range model.vocab {
+		if other, ok := t.texts[id]; ok {
+			return nil, fmt.Errorf("model: %.40q and %.40q both are token %d", min(text, other), max(text, other), id)
+		}
+		if id < 0 {
+			return nil, fmt.Errorf("model: %.40q is token %d", text, id)
+		}
+		t.texts[id] = text
 	}
-	var regular bool
-	if t.split, regular, err = preTokenizers(f.PreTokenizer); err != nil {
-		return nil, err
+	for _, of := range []struct {
+		what string
+		data json.RawMessage
+		add  func(*part) error
+	}{
+		{"normalizer", f.Normalizer, t.normalizers},
+		{"pre_tokenizer", f.PreTokenizer, t.preTokenizers},
+		{"post_processor", f.PostProcessor, t.postProcessors},
+	} {
+		if err := walk(of.what, of.data, 0, of.add); err != nil {
+			return nil, err
+		}
 	}
-	t.bytes = len(t.normalize) == 0 && !regular
-	if t.prefix, err = prefix(f.PostProcessor); err != nil {
-		return nil, err
-	}
-	t.decoder = f.Decoder
-	t.addTexts(f.AddedTokens)
+	model.complete()
+	t.decoder, t.decodeErr = newDecoder(f.Decoder) // who only encodes needs none
 	return t, t.addTokens(f.AddedTokens)
 }
 
 // Prefix returns the tokens that begin a text, such as <s>: none for many models.
 func (t *Tokenizer) Prefix() []int32 { return t.prefix }
 
-// Encode returns the tokens of a text, without the prefix. A text that is not UTF-8 is an
-// error, but for tokenizers that take its bytes as they are; one in which an expression of the
-// tokenizer backtracks for too long, seconds, is [ErrUnsupported].
-func (t *Tokenizer) Encode(text string) (tokens []int32, err error) {
-	if at := firstInvalid(text); at >= 0 && !t.bytes {
+// EncodeSpecial is Encode with the tokens that begin and end a text.
+func (t *Tokenizer) EncodeSpecial(text string) ([]int32, error) {
+	tokens, err := t.Encode(text)
+	if err != nil {
+		return nil, err
+	}
+	return slices.Concat(t.prefix, tokens, t.suffix), nil
+}
+
+// Encode returns the tokens of a text, without those that begin and end it: Hugging Face's
+// encode with add_special_tokens=False. Special tokens that the text spells are found. Characters
+// that the vocabulary lacks are its unk_token, or left out if it has none. A text that is not
+// UTF-8 is an error, but for tokenizers that take its bytes as they are; one in which an
+// expression of the tokenizer backtracks for too long, seconds, is [ErrUnsupported].
+func (t *Tokenizer) Encode(text string) ([]int32, error) {
+	if at := firstInvalid(text); at >= 0 && !t.anyBytes {
 		return nil, fmt.Errorf("byte %d is %#02x, which is not UTF-8: %s takes UTF-8 only",
 			at, text[at], textout.Name(t.path))
 	}
-	until := time.Now().Add(patience + time.Duration(len(text))*10*time.Microsecond)
-	err = t.raw.cut(piece{text, true}, &tokens, func(p piece) error {
-		normalized, err := apply([]piece{p}, t.normalize, until)
-		if err != nil {
+	var m matcher
+	j := joiner{model: t.model}
+	do := func(p piece) error { return j.encode(p.text) }
+	for i := len(t.split) - 1; i >= 0; i-- {
+		step, next := t.split[i], do
+		do = func(p piece) error { return step(&m, p, next) }
+	}
+	emit := func(id int32) { j.tokens = append(j.tokens, id) }
+	err := t.raw.cut(piece{text, true}, emit, func(p piece) (err error) {
+		if p.text, err = t.normalized(&m, p.text); err != nil {
 			return err
 		}
-		return t.added.cut(normalized[0], &tokens, func(p piece) error {
-			words, err := apply([]piece{p}, t.split, until)
-			if err != nil {
-				return fmt.Errorf("%s: %w", textout.Name(t.path), err)
-			}
-			for _, word := range words {
-				if tokens, err = t.model.encode(tokens, word.text); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
+		return t.added.cut(p, emit, do)
 	})
-	return tokens, err
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", textout.Name(t.path), err)
+	}
+	return j.tokens, nil
 }
 
-func apply(pieces []piece, steps []step, until time.Time) ([]piece, error) {
-	for _, do := range steps {
-		var next []piece
-		for _, p := range pieces {
-			made, err := do(p, until)
-			if err != nil {
-				return nil, err
-			}
-			next = append(next, made...)
+// normalized returns what the normalizers make of a text.
+func (t *Tokenizer) normalized(m *matcher, text string) (_ string, err error) {
+	for _, f := range t.normalize {
+		if text, err = f(m, text); err != nil {
+			break
 		}
-		pieces = next
 	}
-	return pieces, nil
+	return text, err
 }
 
 // firstInvalid returns the place of the first byte that is not UTF-8, or -1.

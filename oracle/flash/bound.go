@@ -144,10 +144,9 @@ type Limits struct {
 // and six roundings of max|t|, lse, log l and the offset.
 //
 // A bound is 0 where the exact result is not finite or no key is seen, and +Inf where
-// nothing can be said. It is rounded up. Errors are those of [attention.Problem.Check], of
-// [Numerics.Check], [ErrRows] and that of the context.
+// nothing can be said. It is rounded up. Errors are those of [Exact] and of [Numerics.Check].
 func Bound(ctx context.Context, p *attention.Problem, c Numerics, o Options) (*Limits, error) {
-	if err := p.Check(); err != nil {
+	if err := checkProblem(p); err != nil {
 		return nil, err
 	}
 	if err := c.Check(); err != nil {

@@ -33,10 +33,11 @@ type Result[T Output] struct {
 // sum of exponentials, in exact arithmetic where all terms cancel and else in as many bits
 // as it takes. Few results need that, and they take milliseconds.
 //
-// Errors are those of p.Check, [ErrRows], and that of ctx when it ends. It takes memory of
-// 4 bytes for each element of a head of K and V.
+// Errors are those of p.Check, [ErrKernel] for a problem with a cap or of float32 operands,
+// [ErrRows], and that of ctx when it ends. It takes memory of 4 bytes for each element of a
+// head of K and V.
 func Exact[T Output](ctx context.Context, p *attention.Problem, o Options) (*Result[T], error) {
-	if err := p.Check(); err != nil {
+	if err := checkProblem(p); err != nil {
 		return nil, err
 	}
 	x := newExactly(p)

@@ -135,4 +135,20 @@ func TestExactRefuses(t *testing.T) {
 	p.Scale = -1
 	_, err = Exact[float32](t.Context(), p, Options{})
 	require.ErrorIs(t, err, attention.ErrScales)
+	for _, change := range []func(p *attention.Problem){
+		func(p *attention.Problem) { p.Cap = 50 },
+		func(p *attention.Problem) { p.K = attention.Operand{Float32: []float32{1}, Shape: p.K.Shape} },
+	} {
+		p := line([]float32{1}, []float32{1}, 1)
+		change(p)
+		_, err := Exact[float32](t.Context(), p, Options{})
+		require.ErrorIs(t, err, ErrKernel)
+		_, err = Bound(t.Context(), p, Octavo(attention.PBFloat16, 1).Numerics(), Options{})
+		require.ErrorIs(t, err, ErrKernel)
+		_, err = Predict(t.Context(), p, Octavo(attention.PBFloat16, 1), Options{})
+		require.ErrorIs(t, err, ErrKernel)
+		_, err = Inject(t.Context(), p, Octavo(attention.PBFloat16, 1), Fault{}, Options{})
+		require.ErrorIs(t, err, ErrKernel)
+		require.Empty(t, Faults(p, Octavo(attention.PBFloat16, 1)))
+	}
 }

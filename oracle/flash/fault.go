@@ -108,7 +108,7 @@ func (f Fault) String() string {
 // Faults lists the faults that a kernel could have of the problem, each sort of parameters
 // once: what is worth injecting. It returns nil for a problem that is none.
 func Faults(p *attention.Problem, k Kernel) (all []Fault) {
-	if p.Check() != nil {
+	if checkProblem(p) != nil {
 		return nil
 	}
 	for _, kind := range Kinds() {
@@ -137,7 +137,7 @@ func Inject(ctx context.Context, p *attention.Problem, k Kernel, f Fault, o Opti
 
 // newFaulty is the model of a kernel with a fault.
 func newFaulty(p *attention.Problem, k Kernel, f Fault) (*model, error) {
-	if err := p.Check(); err != nil {
+	if err := checkProblem(p); err != nil {
 		return nil, err
 	}
 	c, err := f.change(p, k)

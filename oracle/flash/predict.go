@@ -119,7 +119,7 @@ type model struct {
 }
 
 func newModel(p *attention.Problem, k Kernel) (*model, error) {
-	if err := p.Check(); err != nil {
+	if err := checkProblem(p); err != nil {
 		return nil, err
 	}
 	if err := k.Check(); err != nil {
