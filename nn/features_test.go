@@ -2,6 +2,7 @@ package nn
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"math"
 	"slices"
@@ -606,4 +607,26 @@ func TestGate(t *testing.T) {
 		gate.backward(du[:2], dg[:2], []float32{1, 1}, u, []float32{1, nan}, swiglu.Scales{})
 		require.True(t, dg[0] != dg[0] && dg[1] != dg[1] && du[1] != du[1], "%v", gate)
 	}
+}
+
+// TestSavedBefore: the text that was saved before there were features is read, and written as it was.
+func TestSavedBefore(t *testing.T) {
+	const text = `{"vocab":31,"dim":32,"layers":3,"heads":2,"kv_heads":2,"hidden":48,"context":16,"rope_theta":10000,
+		"norm_eps":1e-05,"tie_head":false,"fp8":null,"rounding":{"input":{"format":"E2M1","block":[1,128],"exact_scale":false},
+		"weight":{"format":"E2M1","block":[128,128],"exact_scale":false},"gradient":{"format":"E2M1","block":[1,128],
+		"exact_scale":false},"bf16_results":false,"stochastic":true,"seed":"7"},"smoothing":null,"activations":"fp32",
+		"rope_scaling":{"factor":2,"original":0,"low":0,"high":0},"operators":{"softmax":"E8M7"},
+		"mla":{"query_rank":12,"kv_rank":10,"nope":8,"rope":4,"value":12,"norm_eps":0.0003},
+		"experts":{"hidden":20,"shared":2,"capacity_factor":0,"experts":8,"top_k":2,"score":"sigmoid","unnormalized":false,
+		"scale":2.5,"groups":4,"top_groups":2,"bias_rate":0.01,"balance_loss":0.001},"dense":1}`
+	want := mixture().withDefaults()
+	rounding := DefaultRounding(NarrowE2M1)
+	rounding.Stochastic, rounding.Seed = true, 7
+	want.Rounding, want.Operators.Softmax, want.RopeScaling = &rounding, NarrowBF16, RopeScaling{Factor: 2}
+	got, err := ParseConfig(Description{llamaKind, llamaVersion, json.RawMessage(text)})
+	require.NoError(t, err)
+	require.Equal(t, want, got)
+	saved, err := json.Marshal(newSavedConfig(want))
+	require.NoError(t, err)
+	require.JSONEq(t, text, string(saved))
 }
