@@ -198,7 +198,7 @@ func (l Layout) checkModel(c nn.Config) error {
 		return inputError("Layout.Expert is %d: it must divide the number of experts, %d",
 			l.Expert, c.Experts.Router.Experts)
 	case c.Features() != nil:
-		return inputError("Config.%s: models with it are not cut", strings.Join(c.Features(), ", "))
+		return inputError("Config.%s: a model with that is not cut", strings.Join(c.Features(), ", "))
 	case c.Operators.Reductions != "":
 		return inputError("Config.Operators.Reductions is %v: leave it FP32: "+
 			"where the sums of the loss over slices would be rounded is not settled", c.Operators.Reductions)

@@ -382,6 +382,8 @@ func TestLlamaDropsAmaxes(t *testing.T) {
 func TestLayoutRefusals(t *testing.T) {
 	experts, reductions := expertsModel(), denseModel()
 	reductions.Operators.Reductions = nn.NarrowBF16
+	features := reductions
+	features.Operators, features.Sinks, features.ScoreCap = nn.Operators{}, true, 2
 	for _, test := range []struct {
 		cfg    nn.Config
 		layout Layout
@@ -401,6 +403,7 @@ func TestLayoutRefusals(t *testing.T) {
 		{denseModel(), Layout{Chunks: -1}, "Layout.Chunks is -1: it must be from 1 to 65536"},
 		{denseModel(), Layout{Data: 2, Expert: 2}, "Layout.Expert is 2: the model has no experts"},
 		{experts, Layout{Data: 3, Expert: 3}, "Layout.Expert is 3: it must divide the number of experts, 4"},
+		{features, Layout{}, "Config.Sinks, ScoreCap: a model with that is not cut"},
 		{reductions, Layout{}, "Config.Operators.Reductions is E8M7: leave it FP32: where the sums of the loss over slices would be rounded is not settled"},
 		{denseModel(), Layout{Exchanges: map[string]collective.Exchange{"x": {}}}, `Layout.Exchanges has "x": want some of forward, backward, rows, common gradient, loss, activation, activation gradient, tied gradient, dispatch, combine, combine gradient, dispatch gradient, gradient, weight`},
 		{denseModel(), Layout{Exchanges: map[string]collective.Exchange{"weight": {Wire: wire(t, "bf16")}}}, `Layout.Exchanges["weight"] is bf16: stage 0 of ZeRO sends no weights`},
