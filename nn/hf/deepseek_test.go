@@ -446,6 +446,9 @@ func FuzzConfig(f *testing.F) {
 		"low_freq_factor": 1, "high_freq_factor": 4, "original_max_position_embeddings": 8}`)))
 	f.Add([]byte(fmt.Sprintf(deepseekConfig, `, "rope_scaling": {"type": "yarn", "mscale_all_dim": 1}`)))
 	f.Add([]byte(fmt.Sprintf(deepseekConfig, `, "num_nextn_predict_layers": 9e9, "n_group": -1`)))
+	for _, p := range published {
+		f.Add([]byte(p.config))
+	}
 	weights := filepath.Join(f.TempDir(), "model.safetensors")
 	tensors := randomTensors(&testing.T{}, fmt.Sprintf(deepseekConfig, ""))
 	require.NoError(f, safetensors.WriteFile(weights, tensors, nil))

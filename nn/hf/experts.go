@@ -150,6 +150,7 @@ var softmaxExperts = feature{
 
 // readExperts reads those of all layers behind the first dense ones.
 func (d *described) readExperts(f *fields, more func(*nn.RouterConfig)) {
+	d.predicted = f.countOr("num_nextn_predict_layers", 0)
 	dense := f.count("first_k_dense_replace")
 	if f.sizeOr("moe_layer_freq", 1) != 1 {
 		f.refuse("moe_layer_freq", "1: models of this architecture have experts in every layer that is not dense")

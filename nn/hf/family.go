@@ -246,7 +246,6 @@ var latents = feature{
 		if f.sizeOr("head_dim", d.MLA.RoPE) != d.MLA.RoPE {
 			f.refuse("head_dim", strconv.Itoa(d.MLA.RoPE)+", qk_rope_head_dim: no more is rotated")
 		}
-		d.predicted = f.countOr("num_nextn_predict_layers", 0)
 		attentionBias.read(d, f)
 	},
 	func(c nn.Config, v members) {
