@@ -157,7 +157,7 @@ func (c Config) checkAttention() error {
 			c.HeadDim, c.RotaryDim, c.Norms.QueryKey)
 	case c.HeadDim < 0:
 		return configError("Config.HeadDim is %d: it must not be negative", c.HeadDim)
-	case rotated <= 0 || rotated%2 != 0 || rotated > key:
+	case c.MLA == nil && (rotated <= 0 || rotated%2 != 0 || rotated > key):
 		return configError("Config.RotaryDim is %d: of heads of %d elements an even number must be rotated", c.RotaryDim, key)
 	case c.Windows != nil && len(c.Windows) != c.Layers:
 		return configError("Config.Windows has %d: want one for each of %d layers, or none", len(c.Windows), c.Layers)

@@ -11,7 +11,7 @@
 //	NewRotary     rotary positions, for attention
 //	NewAttention  causal, rotary, grouped queries       [batch·seq, dim]
 //	NewMLA        multi-head latent attention           [batch·seq, dim]
-//	NewMLP        SwiGLU or Smooth-SwiGLU feed-forward  [rows, dim]
+//	NewMLP        SwiGLU or other gated feed-forward    [rows, dim]
 //	NewExperts    a mixture of such feed-forwards       [batch·seq, dim]
 //	NewRouter     chooses experts, with weights         [batch·seq, dim] to [.., TopK]
 //	NewBlock      attention and MLP with their norms    [batch·seq, dim]
@@ -73,6 +73,23 @@
 // [ScalingState], and [Scaling.EndStep] moves them. Each token of experts that are trained
 // has of FP32, beyond what an MLP keeps: the router's scores, and for each expert that was
 // chosen its result; with FP8 activations also the input of the router.
+//
+// # Other families
+//
+// Fields of [Config] make other families of a Llama; package nn/hf knows those of published
+// models. All work in both passes and with all recipes, but for Smooth-SwiGLU, which needs the gate
+// of SwiGLU and a down projection without bias.
+//
+//	HeadDim, RotaryDim, RopeScaling, WindowRopeTheta   heads and their positions
+//	Windows, Sinks, ScoreScale, ScoreCap               scores of attention
+//	Norms, Biases, Gate                                what norms, linear layers and MLPs compute
+//	EmbeddingScale, LogitCap                           both ends
+//	DenseLayers                                        layers without experts between others
+//
+// Biases, gains and sinks are FP32 in every recipe and have no weight decay. Where a norm
+// follows attention or an MLP, post_self_attn_layernorm or post_mlp_layernorm, the one before the
+// MLP keeps its name post_attention_layernorm, as in GLM-4. The builder of a model of its own asks
+// [Config.Scores], [Config.HeadDims] and [Config.Rotaries] what its layers are made of.
 //
 // # FP8
 //
@@ -162,9 +179,11 @@
 // the layer's, which is that of its weight without ".weight", or its prefix:
 //
 //	model.embed_tokens.output                    the embedding
-//	model.layers.0.input_layernorm.output        likewise post_attention_layernorm, model.norm
+//	model.layers.0.input_layernorm.output        likewise post_attention_layernorm, model.norm,
+//	                                             post_self_attn_layernorm and post_mlp_layernorm
 //	model.layers.0.self_attn.q_proj.input        of each linear layer, lm_head too;
-//	model.layers.0.self_attn.q_proj.output       lm_head.output are the logits
+//	model.layers.0.self_attn.q_proj.output       lm_head.output are the logits, before a cap
+//	model.layers.0.self_attn.q_norm.output       likewise k_norm, with a row for each head
 //	model.layers.0.self_attn.query, .key, .value queries and keys with their positions
 //	model.layers.0.self_attn.mixed               values that attention has weighted
 //	model.layers.0.middle                        residual stream between attention and MLP
@@ -209,7 +228,7 @@
 //	inputs of SwiGLU           2H FP32       2H FP32             2H FP8
 //
 // of which deepseek-v3 keeps D, the input of the layer after attention, in 12 bits instead
-// of 8.
+// of 8. Norms of queries and keys add D+K, norms behind attention and MLP 2D.
 //
 // [Config].Policies compute again in the backward pass what a block does not keep, class by
 // class: results of norms, latents of MLA, queries, keys and values, probabilities, what

@@ -2,6 +2,7 @@ package nn
 
 import (
 	"math"
+	"sync"
 
 	"github.com/octavo-fp8/octavo/internal/elementary"
 	"github.com/octavo-fp8/octavo/internal/enum"
@@ -109,17 +110,19 @@ func (k Gate) multiply(z, u, g []float32, s swiglu.Scales) {
 	switch k.Activation {
 	case GateSiLU:
 		swiglu.Forward(z, u, g, s)
-	case GateClamped:
-		alpha, limit := float32(k.Alpha), float32(k.Limit)
+	case GateGELU:
 		for i, v := range g[:len(z)] {
-			v = min(v, limit)
-			z[i] = (clamp(u[i], limit) + 1) * (v * elementary.Sigmoid(alpha*v))
+			z[i] = u[i] * elementary.GELU(v)
 		}
 	default:
-		value := functionsOf[k.function()].value
-		for i, v := range g[:len(z)] {
-			z[i] = u[i] * value(v)
+		tiles := gateTiles.Get().(*[2][gateTile]float32)
+		linear, gate := &tiles[0], &tiles[1]
+		for lo := 0; lo < len(z); lo += gateTile {
+			n := min(gateTile, len(z)-lo)
+			k.substitute(linear[:n], gate[:n], u[lo:], g[lo:])
+			swiglu.Forward(z[lo:lo+n], linear[:n], gate[:n], s)
 		}
+		gateTiles.Put(tiles)
 	}
 }
 
@@ -128,13 +131,64 @@ func (k Gate) backward(du, dg, dz, u, g []float32, s swiglu.Scales) {
 	switch k.Activation {
 	case GateSiLU:
 		swiglu.Backward(du, dg, dz, u, g, s)
-	case GateClamped:
-		alpha, limit := float32(k.Alpha), float32(k.Limit)
+	case GateGELU:
 		for i, d := range dz {
-			v := min(g[i], limit)
-			sigmoid := elementary.Sigmoid(alpha * v)
-			linear := clamp(u[i], limit)
-			du[i], dg[i] = d*(v*sigmoid), (linear+1)*d*(sigmoid*(1+float32(alpha*v*(1-sigmoid))))
+			linear, gate := u[i], g[i]
+			du[i], dg[i] = d*elementary.GELU(gate), linear*elementary.GELUGrad(gate)*d
+		}
+	default:
+		tiles := gateTiles.Get().(*[2][gateTile]float32)
+		linear, gate := &tiles[0], &tiles[1]
+		for lo := 0; lo < len(dz); lo += gateTile {
+			n := min(gateTile, len(dz)-lo)
+			u, g, du, dg := u[lo:][:n], g[lo:][:n], du[lo:][:n], dg[lo:][:n]
+			k.substitute(linear[:n], gate[:n], u, g)
+			swiglu.Backward(du, dg, dz[lo:][:n], linear[:n], gate[:n], s)
+			k.substituteBackward(du, dg, u, g, linear[:n])
+		}
+		gateTiles.Put(tiles)
+	}
+}
+
+// gateTile is how many values are substituted together.
+const gateTile = 128
+
+var gateTiles = sync.Pool{New: func() any { return new([2][gateTile]float32) }}
+
+// The argument of the hyperbolic tangent in GELU, twice: x·(tanhLinear + tanhCubic·x²). Beyond
+// tanhLimit the gate is 0 or x.
+const (
+	tanhLinear = 1.5957691216057307117597842397375274738 // 2·√(2/π)
+	tanhCubic  = 0.044715 * tanhLinear
+	tanhLimit  = 37
+)
+
+// substitute writes branches whose SwiGLU is what the gate makes of u and g: of a gate x·sigmoid(t)
+// they are u·x/t and t.
+func (k Gate) substitute(linear, gate, u, g []float32) {
+	if k.Activation == GateClamped {
+		alpha, limit := float32(k.Alpha), float32(k.Limit)
+		for i := range linear {
+			linear[i], gate[i] = (clamp(u[i], limit)+1)/alpha, alpha*min(g[i], limit)
+		}
+		return
+	}
+	for i := range linear {
+		x := max(-tanhLimit, min(float64(g[i]), tanhLimit))
+		slope := tanhLinear + float64(tanhCubic*float64(x*x))
+		linear[i], gate[i] = u[i]/float32(slope), float32(x*slope)
+		if float32(x) != g[i] {
+			linear[i] = u[i] * float32(float64(g[i])/(x*slope))
+		}
+	}
+}
+
+// substituteBackward replaces the gradients of branches that substitute wrote by those of u and g.
+func (k Gate) substituteBackward(du, dg, u, g, linear []float32) {
+	if k.Activation == GateClamped {
+		alpha, limit := float32(k.Alpha), float32(k.Limit)
+		for i := range du {
+			du[i], dg[i] = du[i]/alpha, dg[i]*alpha
 			if u[i] > limit || u[i] < -limit {
 				du[i] = 0
 			}
@@ -142,21 +196,21 @@ func (k Gate) backward(du, dg, dz, u, g []float32, s swiglu.Scales) {
 				dg[i] = 0
 			}
 		}
-	default:
-		f := functionsOf[k.function()]
-		for i, d := range dz {
-			linear, gate := u[i], g[i]
-			du[i], dg[i] = d*f.value(gate), linear*f.slope(gate)*d
+		return
+	}
+	for i, d := range du {
+		x := float64(g[i])
+		if x > tanhLimit || x < -tanhLimit { // of x·sigmoid(t) only x moves
+			t := max(-tanhLimit, min(x, tanhLimit)) * (tanhLinear + tanhCubic*tanhLimit*tanhLimit)
+			du[i], dg[i] = float32(float64(d)*(x/t)), float32(float64(d)*(float64(u[i])/t))
+			continue
 		}
+		square := float64(tanhCubic * float64(x*x))
+		slope := tanhLinear + square
+		du[i] = float32(float64(d) / slope)
+		moved := float64(float64(d)*float64(linear[i])) * float64(2*tanhCubic*x) / slope
+		dg[i] = float32(float64(float64(dg[i])*(slope+2*square)) - moved)
 	}
-}
-
-// function returns that of a gate of GELU.
-func (k Gate) function() Function {
-	if k.Activation == GateGELU {
-		return GELU
-	}
-	return GELUTanh
 }
 
 func clamp(x, limit float32) float32 { return max(-limit, min(x, limit)) }

@@ -566,3 +566,44 @@ func TestFeaturesOfWorkers(t *testing.T) {
 		}
 	}
 }
+
+// TestGate compares gates and their gradients with definitions in float64, also where nothing
+// is left of one branch.
+func TestGate(t *testing.T) {
+	sigmoid := func(x float64) float64 { return 1 / (1 + math.Exp(-x)) }
+	clamped := func(u, g float64) float64 {
+		g = math.Min(g, 2.5)
+		return (math.Max(-2.5, math.Min(u, 2.5)) + 1) * g * sigmoid(1.7*g)
+	}
+	for gate, want := range map[Gate]func(u, g float64) float64{
+		{}:                     func(u, g float64) float64 { return u * g * sigmoid(g) },
+		{Activation: GateGELU}: func(u, g float64) float64 { return u * g * math.Erfc(-g/math.Sqrt2) / 2 },
+		{Activation: GateGELUTanh}: func(u, g float64) float64 {
+			return u * g * sigmoid(2*math.Sqrt(2/math.Pi)*(g+0.044715*g*g*g))
+		},
+		{GateClamped, 1.7, 2.5}: clamped,
+	} {
+		g, u := randoms(1, 401), randoms(2, 401)
+		for i := range g {
+			g[i] *= 3
+		}
+		copy(g, []float32{0, 36.9, 37, 37.5, -37.5, 1e4, -1e4, 100, -100})
+		z, du, dg, dz := make([]float32, len(g)), make([]float32, len(g)), make([]float32, len(g)), randoms(3, len(g))
+		gate.Multiply(z, u, g)
+		gate.backward(du, dg, dz, u, g, swiglu.Scales{})
+		for i := range g {
+			u, g, d := float64(u[i]), float64(g[i]), float64(dz[i])
+			size := 1e-6 * math.Max(1, math.Abs(g)) * math.Max(1, math.Abs(u))
+			const h = 1e-5
+			require.InDelta(t, want(u, g), z[i], size, "%v of %v, %v", gate, u, g)
+			require.InDelta(t, d*(want(u+h, g)-want(u-h, g))/(2*h), du[i], 10*size, "%v of %v, %v", gate, u, g)
+			require.InDelta(t, d*(want(u, g+h)-want(u, g-h))/(2*h), dg[i], 10*size, "%v of %v, %v", gate, u, g)
+		}
+		nan := float32(math.NaN())
+		z, u = z[:2], []float32{nan, 1}
+		gate.Multiply(z, u, []float32{1, nan})
+		require.True(t, z[0] != z[0] && z[1] != z[1], "%v", gate)
+		gate.backward(du[:2], dg[:2], []float32{1, 1}, u, []float32{1, nan}, swiglu.Scales{})
+		require.True(t, dg[0] != dg[0] && dg[1] != dg[1] && du[1] != du[1], "%v", gate)
+	}
+}

@@ -119,7 +119,6 @@ func policyModels() map[string]Config {
 	for _, f := range featured() {
 		all[f.name], all[f.name+" FP8"] = f.config, withFP8(f.config, DefaultFP8())
 		all[f.name+" tiles"] = deepSeekV3Of(f.config)
-		all[f.name+" SwiGLU"] = kept(withFP8(f.config, DefaultFP8()), ActivationsFP8SwiGLU)
 	}
 	return all
 }
