@@ -184,6 +184,33 @@ func TestGenerateStories(t *testing.T) {
 	require.Equal(t, want[1:9], generateOne(t, line...).Tokens[:8], "in FP8 a while")
 }
 
+// TestGenerateFamilies continues as transformers does, on directories as it saves them, without a
+// tokenizer.
+func TestGenerateFamilies(t *testing.T) {
+	for _, name := range []string{"gemma3", "gpt-oss", "deepseek-v3-yarn", "qwen3-moe"} {
+		dir := testutil.Shared(t, "models", name)
+		data, err := os.ReadFile(dir + ".json")
+		require.NoError(t, err)
+		var golden struct {
+			Prompts map[string]struct {
+				IDs, Tokens []int32
+				LogProbs    []float64
+			}
+		}
+		require.NoError(t, json.Unmarshal(data, &golden))
+		for prompt, want := range golden.Prompts {
+			got := generateOne(t, "--model", dir, "--ids", "--prompt", fmt.Sprint(want.IDs), "--tokens", "8",
+				"--recipe", "none", "--cache", "f32")
+			require.Equal(t, want.Tokens, got.Tokens, "%s %s", name, prompt)
+			for i, p := range want.LogProbs {
+				require.InDelta(t, p, got.LogProbs[i], 1e-5)
+			}
+			fp8 := generateOne(t, "--model", dir, "--ids", "--prompt", fmt.Sprint(want.IDs), "--tokens", "1")
+			require.InDelta(t, want.LogProbs[0], fp8.LogProbs[0], 0.3, "%s %s in FP8", name, prompt)
+		}
+	}
+}
+
 // TestGenerateSeveral compares prompts of a file with each of them alone, and reads what is
 // printed of them.
 func TestGenerateSeveral(t *testing.T) {

@@ -43,7 +43,7 @@ func (g *Generator) rotate(r *nn.Rotary, x []float32, heads int, e *extension) e
 	for i, s := range e.sequences {
 		n := len(e.tokens[i])
 		hi := lo + n
-		err := r.RotateFrom(x[lo*width:hi*width], heads, s.tokens, max(s.tokens+n, s.least), g.config.Workers)
+		err := r.RotateFrom(x[lo*width:hi*width], heads, s.tokens, s.length(n), g.config.Workers)
 		if err != nil {
 			return err
 		}

@@ -22,12 +22,7 @@ import (
 // sees the keys and values of those up to it as they are in a cache.
 func definition(t *testing.T, m *nn.Llama, tokens []int32, o generate.Options) []float32 {
 	t.Helper()
-	return definitionOf(t, m, tokens, len(tokens), o)
-}
-
-// definitionOf is definition where the first tokens are a prompt, and the others come one by one.
-func definitionOf(t *testing.T, m *nn.Llama, tokens []int32, prompt int, o generate.Options) []float32 {
-	d := &defined{t: t, m: m, c: m.Config(), o: o, prompt: prompt}
+	d := &defined{t: t, m: m, c: m.Config(), o: o}
 	if o.FP8 != nil {
 		r := nn.DefaultFP8()
 		r.Forward = *o.FP8
@@ -107,8 +102,6 @@ type defined struct {
 	c    nn.Config
 	o    generate.Options
 	with nn.Options // of linear layers
-
-	prompt int // its tokens
 }
 
 func (d *defined) linear(w *nn.Param, x []float32, o nn.Options) []float32 {
@@ -149,7 +142,7 @@ func (d *defined) rotate(x []float32, heads, dim, first, rows, layer int) {
 	for row := range rows {
 		for h := range heads {
 			last := x[(row*heads+h)*dim:][first:dim]
-			require.NoError(d.t, rotary.RotateFrom(last, 1, row, max(d.prompt, row+1), 1))
+			require.NoError(d.t, rotary.RotateFrom(last, 1, row, rows, 1))
 		}
 	}
 }

@@ -34,14 +34,15 @@
 // A token sees the cache as it was when the token was added: the largest scale of the values,
 // which decides the order of sums, is taken over the tokens up to it, those before its window too.
 // LongRoPE chooses its factors by how long the sequence is when a token is added, or by the whole
-// prompt of a [Request]; keys in the cache stay as they are, as in transformers.
+// prompt of a [Request]. Where that takes others than the keys in the cache were rotated by, these
+// are computed anew, as transformers does for Phi-3.
 //
 // # Bits
 //
 // Under a recipe that quantizes each token's inputs by themselves, [CheckBatchInvariant], the
-// logits of a token are the same bits whether tokens come one by one or at once, but for
-// LongRoPE, whatever other sequences are run with them, for any number of workers and on every
-// machine. [Options.BatchInvariant] refuses other recipes: under those, a scale is that of all tokens of
+// logits of a token are the same bits whether tokens come one by one or at once, whatever other
+// sequences are run with them, for any number of workers and on every machine; with LongRoPE those
+// of what follows the last one. [Options.BatchInvariant] refuses other recipes: under those, a scale is that of all tokens of
 // one call.
 //
 // # Memory

@@ -65,8 +65,8 @@ type feedForward interface {
 
 // New returns a generator of a model. Of the model its sizes, the values of its parameters and
 // the biases of its routers count, not the recipes that it trains by. Of values that bfloat16
-// has, and of those that are packed, it keeps a copy; what else is multiplied in FP32, the
-// routers and the norms are the model's memory.
+// has, and of those that are packed, it keeps a copy; what else is multiplied in FP32, and
+// routers, norms, biases and sinks, are the model's memory.
 //
 // The error is [ErrOptions], [ErrBatch], that of Options.Read, or that of the context.
 func New(ctx context.Context, m *nn.Llama, o Options) (*Generator, error) {

@@ -163,9 +163,10 @@ func randomize(m *nn.Llama) {
 	}
 }
 
-// TestFeatures compares with the model itself, of each feature alone.
+// TestFeatures compares with the model itself, of each feature alone, and of some together.
 func TestFeatures(t *testing.T) {
-	tokens := tokensOf(rand.New(rand.NewPCG(5, 5)), 80, 37)
+	r := rand.New(rand.NewPCG(5, 5))
+	tokens := tokensOf(r, 80, 37)
 	logits := func(m *nn.Llama, o generate.Options) []float32 {
 		g := generator(t, m, o)
 		got, err := g.Logits(t.Context(), []*generate.Sequence{sequence(t, g)}, [][]int32{tokens})
@@ -181,56 +182,84 @@ func TestFeatures(t *testing.T) {
 		require.Less(t, difference(want, got), 2e-6, f.name)
 		require.Greater(t, difference(plain, got), 1e-3, "%s has an effect", f.name)
 	}
+	for range 12 {
+		var names []string
+		m := featured(t, func(c *nn.Config) {
+			for _, f := range features {
+				if r.IntN(3) == 0 {
+					f.set(c)
+					names = append(names, f.name)
+				}
+			}
+		})
+		want, err := m.Logits(t.Context(), tokens, 1, len(tokens))
+		require.NoError(t, err)
+		got := logits(m, generate.Options{Cache: generate.CacheF32, Workers: 3})
+		require.Less(t, difference(want, got), 2e-6, "%v", names)
+	}
 }
 
-// TestLongRoPE: the factors are those of how long the sequence is when a token is added, or of
-// its whole prompt, in however many parts that is run; what is in the cache stays.
+// TestLongRoPE: the factors are those of how long the sequence is, or of its whole prompt, in
+// however many parts that is run.
 func TestLongRoPE(t *testing.T) {
-	const original = 270
+	const original, vocab = 270, 37
 	m := featured(t, func(c *nn.Config) {
 		c.Context = 300
 		c.RopeScaling = nn.RopeScaling{Original: original, Attention: 1.2, Short: []float64{1, 1.5, 2, 4}, Long: []float64{2, 3, 5, 9}}
 	})
-	o := generate.Options{Cache: generate.CacheF32}
-	tokens := tokensOf(rand.New(rand.NewPCG(7, 5)), 300, 37)
-	vocab := m.Config().Vocab
-	for _, prompt := range []int{1, original - 1, original, original + 1, 300} {
-		want := definitionOf(t, m, tokens, prompt, o)
-		if prompt == 300 || prompt < original { // one table for all of these
-			n := min(300, prompt+1)
-			of, err := m.Logits(t.Context(), tokens[:n], 1, n)
-			require.NoError(t, err)
-			require.Less(t, difference(of, want[:len(of)]), 2e-6)
+	tokens := tokensOf(rand.New(rand.NewPCG(7, 5)), 300, vocab)
+	for _, o := range []generate.Options{{Cache: generate.CacheF32}, {FP8: operandsOf(t, "fp8")}} {
+		// want is what follows n tokens.
+		want := map[int][]float32{}
+		for _, n := range []int{original - 1, original, original + 1, 300} {
+			all := definition(t, m, tokens[:n], o)
+			want[n] = all[len(all)-vocab:]
+		}
+		of, err := m.Logits(t.Context(), tokens, 1, 300)
+		require.NoError(t, err)
+		if o.Cache == generate.CacheF32 {
+			require.Less(t, difference(of[299*vocab:], want[300]), 2e-6)
 		}
 		g := generator(t, m, o)
-		s := sequence(t, g)
-		got, err := g.Prefill(t.Context(), []*generate.Sequence{s}, [][]int32{tokens[:prompt]})
-		for i := prompt; ; i++ {
+		for _, prompt := range []int{1, original - 1, original, original + 1, 300} {
+			s := sequence(t, g)
+			got, err := g.Prefill(t.Context(), []*generate.Sequence{s}, [][]int32{tokens[:prompt]})
 			require.NoError(t, err)
-			require.Equal(t, bitsOf(want[(i-1)*vocab:i*vocab]), bitsOf(got), "prompt of %d, token %d", prompt, i)
-			if i == len(tokens) {
-				break
+			for n := prompt; ; n++ {
+				if want := want[n]; want != nil {
+					require.Equal(t, bitsOf(want), bitsOf(got), "prompt of %d, after %d", prompt, n)
+				}
+				if n == len(tokens) {
+					break
+				}
+				got, err = g.Step(t.Context(), []*generate.Sequence{s}, tokens[n:n+1])
+				require.NoError(t, err)
 			}
-			got, err = g.Step(t.Context(), []*generate.Sequence{s}, tokens[i:i+1])
-		}
-		// Prompts of more than 256 tokens are run in parts.
-		r, _, err := g.Generate(t.Context(), generate.Request{Prompt: tokens[:prompt], Tokens: 1, LogProbs: true})
-		require.NoError(t, err)
-		s.Truncate(0)
-		got, err = g.Prefill(t.Context(), []*generate.Sequence{s}, [][]int32{tokens[:prompt]})
-		require.NoError(t, err)
-		best := 0
-		for i, x := range got {
-			if x > got[best] {
-				best = i
+			// Back to where the short factors are, and on again.
+			s.Truncate(100)
+			for n := 100; n < original+1; {
+				hi := min(n+57, original+1)
+				if n < original && hi > original {
+					hi = original
+				}
+				got, err = g.Prefill(t.Context(), []*generate.Sequence{s}, [][]int32{tokens[n:hi]})
+				require.NoError(t, err)
+				if n = hi; want[n] != nil {
+					require.Equal(t, bitsOf(want[n]), bitsOf(got), "truncated, after %d", n)
+				}
+			}
+			if want := want[prompt]; want != nil { // prompts of more than 256 tokens are run in parts
+				r, _, err := g.Generate(t.Context(), generate.Request{Prompt: tokens[:prompt], Tokens: 1, LogProbs: true})
+				require.NoError(t, err)
+				best := slices.Index(want, slices.Max(want))
+				require.Equal(t, int32(best), r.Tokens[0])
+				sum := 0.0
+				for _, x := range want {
+					sum += math.Exp(float64(x - want[best]))
+				}
+				require.InDelta(t, -math.Log(sum), float64(r.LogProbs[0]), 1e-6)
 			}
 		}
-		require.Equal(t, int32(best), r.Tokens[0])
-		sum := 0.0
-		for _, x := range got {
-			sum += math.Exp(float64(x - got[best]))
-		}
-		require.InDelta(t, -math.Log(sum), float64(r.LogProbs[0]), 1e-6)
 	}
 }
 

@@ -76,7 +76,7 @@ type Options struct {
 
 	// Read, unless nil, writes the values of a parameter of the model, which are not there yet, to
 	// dst, such as [hf.Unread.Read]. What is packed then never is in memory as FP32, and the model
-	// has values of norms, of routers and of what is multiplied in FP32 alone.
+	// has values of norms, routers, biases and sinks and of what is multiplied in FP32 alone.
 	//
 	// [hf.Unread.Read]: https://pkg.go.dev/github.com/octavo-fp8/octavo/nn/hf#Unread.Read
 	Read func(p *nn.Param, dst []float32) error

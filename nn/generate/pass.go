@@ -114,7 +114,17 @@ func (g *Generator) extend(
 	e := &g.memory.extension
 	*e = extension{sequences, tokens, rows}
 	defer func() { *e = extension{} }()
-	err = g.shared.Scaling().Inference(func() error { return g.pass(ctx, e) })
+	err = g.shared.Scaling().Inference(func() error {
+		for i, s := range sequences {
+			if s.ids == nil {
+				continue
+			}
+			if err := s.rotateAnew(ctx, len(tokens[i])); err != nil {
+				return err
+			}
+		}
+		return g.pass(ctx, e)
+	})
 	if err == nil {
 		logits, err = g.finish(ctx, tokens, rows, all)
 	}
@@ -125,7 +135,9 @@ func (g *Generator) extend(
 		return nil, err
 	}
 	for i, s := range sequences {
-		s.tokens += len(tokens[i])
+		if s.tokens += len(tokens[i]); s.ids != nil {
+			s.ids = append(s.ids, tokens[i]...)
+		}
 	}
 	return logits, nil
 }

@@ -15,9 +15,14 @@ type Sequence struct {
 
 	generator *Generator
 	tokens    int // that every layer has
-	least     int // by which LongRoPE chooses its factors, if there are not more: those of a prompt that is run in parts
 	limit     int
 	layers    []cache
+
+	// Of a model with LongRoPE: the tokens, whether its long factors rotated them, and how many
+	// there will be at least, where a prompt is run in parts.
+	ids   []int32
+	long  bool
+	least int
 }
 
 // NewSequence returns a sequence without tokens, for at most limit; 0 is the context of the
@@ -31,6 +36,9 @@ func (g *Generator) NewSequence(limit int) (*Sequence, error) {
 			"the model", limit, g.config.Context)
 	}
 	s := &Sequence{generator: g, limit: limit}
+	if g.config.RopeScaling.Long != nil {
+		s.ids = make([]int32, 0, limit)
+	}
 	for layer := range g.blocks {
 		c, err := g.newCache(layer, limit)
 		if err != nil {
@@ -55,6 +63,36 @@ func (s *Sequence) Truncate(n int) {
 	}
 	s.tokens = n
 	s.drop()
+	if s.ids != nil {
+		s.ids = s.ids[:n]
+	}
+}
+
+// length is the number of tokens by which LongRoPE chooses its factors, once there are n more.
+func (s *Sequence) length(n int) int { return max(s.tokens+n, s.least) }
+
+// rotateAnew has the keys of tokens that are there rotated by the factors of LongRoPE that so many
+// more tokens take, where those are others.
+func (s *Sequence) rotateAnew(ctx context.Context, more int) error {
+	g, length := s.generator, s.length(more)
+	long := length > g.config.RopeScaling.Original
+	if s.tokens > 0 && s.long != long {
+		anew, err := g.NewSequence(s.limit)
+		if err != nil {
+			return err
+		}
+		anew.Name, anew.least = s.Name, length
+		for anew.tokens < s.tokens {
+			part := s.ids[anew.tokens:min(anew.tokens+prefillTokens, s.tokens)]
+			if err := g.pass(ctx, &extension{[]*Sequence{anew}, [][]int32{part}, len(part)}); err != nil {
+				return err
+			}
+			anew.tokens += len(part)
+		}
+		s.layers = anew.layers
+	}
+	s.long = long
+	return nil
 }
 
 // drop removes what layers have beyond the tokens that all have.
