@@ -37,6 +37,10 @@ type Certificate struct {
 	// this certifies nothing.
 	NotUnderstood []string `json:"notUnderstood,omitempty"`
 
+	// Smoothed says what was done to the weights before they were converted, "" for nothing: what
+	// is said of losses is said of the weights after it.
+	Smoothed string `json:"smoothed,omitempty"`
+
 	// LeftOut are scales of inputs and of cached keys and values for which the layout has no place.
 	LeftOut []string `json:"leftOut,omitempty"`
 

@@ -142,7 +142,7 @@ func (c *converting) run(ctx context.Context, complete completer) (*Certificate,
 	if err != nil {
 		return nil, err
 	}
-	cert := &Certificate{Layout: c.p.Layout.Name, Plan: c.p.digest, LeftOut: c.p.leftOut()}
+	cert := &Certificate{Layout: c.p.Layout.Name, Plan: c.p.digest, LeftOut: c.p.leftOut(), Smoothed: c.p.smoothed}
 	for _, u := range c.p.source.unread { // all others were refused
 		cert.NotUnderstood = append(cert.NotUnderstood, u.Tensors...)
 	}

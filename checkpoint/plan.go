@@ -37,6 +37,10 @@ type PlanOptions struct {
 	// before it writes anything, a claim that does not hold ([Plan.Claims]), and in the end
 	// what has lost something nevertheless.
 	Lossless bool
+
+	// Smoothed says in words what was done to the weights before they became the source; it is
+	// what the certificate says of it.
+	Smoothed string
 }
 
 // Plan says what becomes of every tensor of a model in another layout, and in which file it
@@ -56,6 +60,7 @@ type Plan struct {
 	listed bool // an ignored module is not among those that loaders leave alone
 
 	lossless bool
+	smoothed string
 }
 
 // Shard is a file that will be written.
@@ -93,7 +98,7 @@ func NewPlan(c *Checkpoint, l *Layout, o PlanOptions) (*Plan, error) {
 		e, _ := c.Entry(c.unread[0].Tensors[0])
 		return nil, sentinel.Errorf(ErrLossy, "tensor %q: %s %v may hold codes of a method that is not known", e.Name, e.DType, e.Shape)
 	}
-	p := &Plan{Layout: l, source: c, lossless: o.Lossless}
+	p := &Plan{Layout: l, source: c, lossless: o.Lossless, smoothed: o.Smoothed}
 	files := c.Files()
 	shards := map[string]*Shard{}
 	p.Shards = make([]Shard, len(files))

@@ -19,6 +19,7 @@ type convertFlags struct {
 	out, amax         string
 	calibrate, tokens string
 	calibrateTokens   int
+	smooth            float64
 	layout            *checkpoint.Layout
 	arithmetic        checkpoint.Arithmetic
 	only, except      *regexp.Regexp
@@ -50,6 +51,7 @@ func newConvertCommand() *cobra.Command {
 	cmd.Flags().StringVar(&f.calibrate, "calibrate", "", "`FILE` with a text whose largest inputs of layers are looked for")
 	cmd.Flags().StringVar(&f.tokens, "tokens", "", "`FILE` with IDs of tokens to calibrate with instead")
 	wholeFlag(cmd, &f.calibrateTokens, 0, 1<<30, "calibrate-tokens", "calibrate with the first `N` tokens; 0 is all")
+	cmd.Flags().Float64Var(&f.smooth, "smooth", 0, "fold this much of outliers of channels into weights, such as 0.5, by the text of --calibrate")
 	wholeFlag(cmd, &f.jobs, 0, mostWorkers, "jobs", "strips converted at once; 0 is one for each processor (default 0)")
 	cmd.Flags().BoolVar(&f.resume, "resume", false, "go on with a conversion that was cut off")
 	overwriteFlag(cmd, &f.overwrite)

@@ -33,10 +33,11 @@ func (c *conversion) calibrate(
 	if err != nil {
 		return nil, fmt.Errorf("%w: record the largest inputs elsewhere and give them with --amax", err)
 	}
-	sequences, err := c.calibrationTokens(f, min(window, config.Context))
+	read, err := c.readTokens(f)
 	if err != nil {
 		return nil, err
 	}
+	sequences := read.Windows(min(window, config.Context))
 	longest := 1
 	for _, s := range sequences {
 		longest = max(longest, len(s))
@@ -62,18 +63,15 @@ func stoppedCalibration(ctx context.Context, err error) error {
 	return err
 }
 
-// calibrationTokens returns the sequences of a text, or of token IDs.
-func (c *conversion) calibrationTokens(f *convertFlags, window int) ([][]int32, error) {
-	var read tokens.Tokens
-	var err error
+// readTokens returns the first tokens of a text, or of token IDs.
+func (c *conversion) readTokens(f *convertFlags) (read tokens.Tokens, err error) {
 	if f.tokens != "" {
 		read, err = tokens.FromIDs(f.tokens)
 	} else {
 		read, err = tokens.FromText(c.source.Dir(), f.calibrate)
 	}
-	if err != nil {
-		return nil, err
+	if err == nil {
+		read.Cut(f.calibrateTokens)
 	}
-	read.Cut(f.calibrateTokens)
-	return read.Windows(window), nil
+	return read, err
 }

@@ -33,6 +33,8 @@ type conversion struct {
 	files  []string
 	out    string
 	begun  time.Time
+
+	smoothed string // what smoothing did; "" without
 	before int // shards that were complete when it began
 }
 
@@ -46,9 +48,16 @@ func runConvert(cmd *cobra.Command, args []string, f *convertFlags) error {
 	if c.source, err = checkpoint.Open(args[0]); err != nil {
 		return mendModel(args[0], err)
 	}
-	defer c.source.Close()
+	defer func() { c.source.Close() }()
 	ctx, stop := untilSignal(cmd)
 	defer stop()
+	if cmd.Flags().Changed("smooth") {
+		remove, err := c.smooth(ctx, cmd, f)
+		if err != nil {
+			return err
+		}
+		defer remove()
+	}
 	if err := c.planIt(ctx, cmd, f); err != nil {
 		return err
 	}
@@ -100,7 +109,7 @@ func (c *conversion) planIt(ctx context.Context, cmd *cobra.Command, f *convertF
 			return usagef("the model is in %s: name another directory with -o", textout.Name(c.out))
 		}
 	}
-	o := checkpoint.PlanOptions{Arithmetic: f.arithmetic, Lossless: f.lossless}
+	o := checkpoint.PlanOptions{Arithmetic: f.arithmetic, Lossless: f.lossless, Smoothed: c.smoothed}
 	if f.only != nil {
 		o.Only = f.only.MatchString
 	}
@@ -116,7 +125,7 @@ func (c *conversion) planIt(ctx context.Context, cmd *cobra.Command, f *convertF
 	}
 	var err error
 	switch {
-	case f.calibrate != "" || f.tokens != "":
+	case (f.calibrate != "" || f.tokens != "") && (c.smoothed == "" || f.layout.Calibrated != checkpoint.Dynamic):
 		o.Amax, err = c.calibrate(ctx, cmd, f)
 	case f.amax != "":
 		o.Amax, err = readAmax(f.amax)

@@ -51,6 +51,9 @@ func WritePage(w io.Writer, c *checkpoint.Certificate) error {
 		p.Put("%s weights have lost something.", len(lost))
 	}
 	p.Put("\n%s</p>\n", leftOut(c))
+	if text := smoothed(c); text != "" {
+		p.Put("<p>%s</p>\n", text)
+	}
 	p.Table(frame.Table{Columns: append(frame.Columns("", "from", "to"), frame.Columns(frame.Number, "weights", "elements")...),
 		Rows: frame.Rows(totals(c), func(t total) []any { return []any{t.From, t.To, t.Weights, t.Elements} })})
 	putClaims(&p, newClaims(c))

@@ -27,6 +27,9 @@ func WriteText(stdout io.Writer, c *checkpoint.Certificate, dir string, top int)
 		}
 		fmt.Fprintln(w)
 	}
+	if text := smoothed(c); text != "" {
+		fmt.Fprintf(w, "%s\n\n", textout.Wrap(text, 80, ""))
+	}
 	writeTotals(w, c)
 	if c.Lossless {
 		fmt.Fprintln(w, textout.Wrap(kept(c), 80, ""))
@@ -51,6 +54,14 @@ func kept(c *checkpoint.Certificate) string {
 		what = "No weight has lost anything"
 	}
 	return what + ": " + c.Proof + "."
+}
+
+// smoothed says what was done to the weights before, "" for nothing.
+func smoothed(c *checkpoint.Certificate) string {
+	if c.Smoothed == "" {
+		return ""
+	}
+	return "Smoothed before it was converted, and compared here with what it was then: " + c.Smoothed + "."
 }
 
 // leftOut says what a conversion has left out, "" for nothing.
