@@ -8,7 +8,8 @@ import (
 	"strings"
 )
 
-// mostOrdered is the number of blocks of K up to which their order is looked for.
+// mostOrdered is the number of blocks of K up to which their order is looked for; of more two
+// that are exchanged are.
 const mostOrdered = 128
 
 // part is what of blocks of K is read in another order.
@@ -151,7 +152,7 @@ func (x *explainer[T]) orders() (all []Fault) {
 	slices.Sort(sizes)
 	for _, size := range slices.Compact(sizes) {
 		q := x.p.k / size
-		if q > mostOrdered {
+		if q > mostRanges {
 			continue
 		}
 		elements := x.finite(max(min(256, (1<<24)/(max(q, 1)*x.p.k)), 48))
@@ -164,10 +165,14 @@ func (x *explainer[T]) orders() (all []Fault) {
 				if part(of) == ofScalesOnly {
 					blocks = x.p.operand(side).blocks()
 				}
-				if part(of) != ofCodesOnly && size != x.p.operand(side).width || blocks < 2 || blocks > mostOrdered {
+				if part(of) != ofCodesOnly && size != x.p.operand(side).width || blocks < 2 || blocks > mostRanges {
 					continue
 				}
-				if order := x.order(elements, side, part(of), blocks, size); order != nil {
+				find := x.order
+				if blocks > mostOrdered {
+					find = x.exchanged
+				}
+				if order := find(elements, side, part(of), blocks, size); order != nil {
 					all = append(all, Fault{Kind: kind, Of: side, By: size, Values: joined(order)})
 				}
 			}
@@ -245,6 +250,30 @@ func (x *explainer[T]) order(elements []*element, side Side, of part, q, size in
 	return order
 }
 
+// exchanged is the same if two blocks are exchanged, or nil.
+func (x *explainer[T]) exchanged(elements []*element, side Side, of part, q, size int) []int {
+	first := x.moved(elements[0], side, of, q, size)
+	order := identity(q)
+	for a := range q {
+		for b := range a {
+			change := func(n int, at func(to, from int) float64) bool {
+				e := elements[n]
+				off := x.off(e) - (at(a, b)+at(b, a)-at(a, a)-at(b, b))*e.all.total
+				return math.Abs(off) <= 2*x.uncertain(e)
+			}
+			fits := change(0, func(to, from int) float64 { return first[to*q+from] })
+			for n := 1; fits && n < len(elements); n++ {
+				fits = change(n, func(to, from int) float64 { return x.adds(elements[n], side, of, size, to, from) })
+			}
+			if fits {
+				order[a], order[b] = b, a
+				return order
+			}
+		}
+	}
+	return nil
+}
+
 // off is how far an element is from the right one.
 func (x *explainer[T]) off(e *element) float64 { return e.got - e.want }
 
@@ -256,41 +285,45 @@ func (x *explainer[T]) uncertain(e *element) float64 {
 // moved returns what each block of a side adds to an element at each place, over the total
 // of the element.
 func (x *explainer[T]) moved(e *element, side Side, of part, q, size int) []float64 {
+	adds := make([]float64, q*q)
+	for to := range q {
+		for from := range q {
+			adds[to*q+from] = x.adds(e, side, of, size, to, from)
+		}
+	}
+	return adds
+}
+
+// adds returns what one block of a side does at a place.
+func (x *explainer[T]) adds(e *element, side Side, of part, size, to, from int) float64 {
 	p := x.p
 	step := min(size, p.block)
 	a, b := p.A.Row(e.i), p.B.Row(e.j)
 	u, v := values(p.A.Format), values(p.B.Format)
-	outer := p.a.factor(e.i) * p.b.factor(e.j) / e.all.total
-	adds := make([]float64, q*q)
-	for to := range q {
-		for from := range q {
-			ofA, ofB, scaleA, scaleB := to, to, to, to
-			codes, scale := &ofA, &scaleA
-			if side == B {
-				codes, scale = &ofB, &scaleB
-			}
-			if of != ofScalesOnly {
-				*codes = from
-			}
-			if of != ofCodesOnly {
-				*scale = from
-			}
-			sum := 0.0
-			for t := 0; t < min(size, p.k-to*size); t += step {
-				part := 0.0
-				if of == ofScalesOnly {
-					part = e.sums[(to*size+t)/p.block]
-				} else {
-					y := b[ofB*size+t:]
-					for k, c := range a[ofA*size+t:][:step] {
-						part += float64(u[c] * v[y[k]])
-					}
-				}
-				sa, sb := p.a.rightScale(e.i, (scaleA*size+t)/p.a.width), p.b.rightScale(e.j, (scaleB*size+t)/p.b.width)
-				sum += part * float64(sa) * float64(sb)
-			}
-			adds[to*q+from] = sum * outer
-		}
+	ofA, ofB, scaleA, scaleB := to, to, to, to
+	codes, scale := &ofA, &scaleA
+	if side == B {
+		codes, scale = &ofB, &scaleB
 	}
-	return adds
+	if of != ofScalesOnly {
+		*codes = from
+	}
+	if of != ofCodesOnly {
+		*scale = from
+	}
+	sum := 0.0
+	for t := 0; t < min(size, p.k-to*size); t += step {
+		part := 0.0
+		if of == ofScalesOnly {
+			part = e.sums[(to*size+t)/p.block]
+		} else {
+			y := b[ofB*size+t:]
+			for k, c := range a[ofA*size+t:][:step] {
+				part += float64(u[c] * v[y[k]])
+			}
+		}
+		sa, sb := p.a.rightScale(e.i, (scaleA*size+t)/p.a.width), p.b.rightScale(e.j, (scaleB*size+t)/p.b.width)
+		sum += part * float64(sa) * float64(sb)
+	}
+	return sum * (p.a.factor(e.i) * p.b.factor(e.j) / e.all.total)
 }
