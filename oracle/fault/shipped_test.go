@@ -67,9 +67,14 @@ func kernelOf(a, b *tensor.Tensor) *plainKernel {
 	n, _ := b.Dims()
 	block := a.Block.Cols
 	cols := (k + block - 1) / block
-	return &plainKernel{m: m, n: n, k: k, block: block,
-		a:  func(i, k int) float64 { return float64(a.Format.Float32(a.Row(i)[k])) },
-		b:  func(i, k int) float64 { return float64(b.Format.Float32(b.Row(i)[k])) },
+	decode := func(t *tensor.Tensor) func(i, at int) float64 {
+		var values [256]float64
+		for code := range values {
+			values[code] = float64(t.Format.Float32(byte(code)))
+		}
+		return func(i, at int) float64 { return values[t.Codes[i*k+at]] }
+	}
+	return &plainKernel{m: m, n: n, k: k, block: block, a: decode(a), b: decode(b),
 		sa: func(i, _, q int) float32 { return a.Scales[i*cols+q] },
 		sb: func(_, j, q int) float32 { return b.Scales[j*cols+q] },
 	}
