@@ -102,8 +102,15 @@ func applyOrder(of part) func(Fault, *problem, *change) error {
 		if of != ofScalesOnly && len(order) > last && order[last] != last {
 			return notHere("the last block of K, which is cut off, is read in place of another")
 		}
-		ways, _ := math.Lgamma(float64(len(order)) + 1)
-		c.freedom = ways / math.Ln2
+		still := 0.0
+		for to, from := range order {
+			if to == from {
+				still++
+			}
+		}
+		ways, _ := math.Lgamma(float64(len(order)) + 1) // in which as many blocks are moved
+		fewer, _ := math.Lgamma(still + 1)
+		c.freedom = (ways - fewer) / math.Ln2
 		for side, o := range c.operands(f.Of) {
 			was := *o
 			if of != ofScalesOnly {

@@ -481,3 +481,16 @@ func TestShipped(t *testing.T) {
 		}
 	}
 }
+
+// TestExchangedFarApart names two blocks of scales that are exchanged where K has more than are put in order.
+func TestExchangedFarApart(t *testing.T) {
+	const m, n, block, blocks = 12, 11, 32, mostOrdered + 5
+	r := rand.New(rand.NewPCG(36, 7))
+	a, b := shippedOperand(r, "a", m, block*blocks, block, fp8.E4M3, tensor.Float32Scales), shippedOperand(r, "b", n, block*blocks, block, fp8.E4M3, tensor.Float32Scales)
+	k := kernelOf(a, b)
+	right := k.sa
+	k.sa = func(i, j, q int) float32 { return right(i, j, swapped(q, 17, 131)) }
+	e, err := Explain(t.Context(), k.product(), Product{A: a, B: b}, Options{})
+	require.NoError(t, err)
+	require.Contains(t, e.String(), "scales of A are permuted along K, in blocks of 32: blocks 17 and 131 are exchanged")
+}
