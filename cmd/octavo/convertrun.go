@@ -35,7 +35,7 @@ type conversion struct {
 	begun  time.Time
 
 	smoothed string // what smoothing did; "" without
-	before int // shards that were complete when it began
+	before   int    // shards that were complete when it began
 }
 
 // runConvert does a conversion.

@@ -47,6 +47,12 @@ func (t *Tally) Explains(share float64) bool {
 	return known >= t.Open && float64(t.Explained) >= share*float64(known)
 }
 
+// Hopeless reports whether the fault will not explain the share, whatever the rest of so
+// many wrong elements is.
+func (t *Tally) Hopeless(share float64, wrong int) bool {
+	return float64(wrong-t.Missed) < share*float64(wrong) || 2*t.Open > wrong
+}
+
 // chance is how improbable a false explanation must be, in bits: one in a million.
 const chance = 20
 

@@ -65,15 +65,23 @@ func Explain[T gemm.Output](ctx context.Context, got []T, p Product, o Options) 
 	if err != nil {
 		return nil, fmt.Errorf("fault: %w", err)
 	}
-	faults := slices.Concat(q.list(false), x.fitted(), rows, x.otherLines(), x.staleRow(), x.orders(), x.products())
-	for _, f := range faults {
+	faults := slices.Concat(q.list(false), x.fitted(), rows, x.otherLines(), x.staleRow())
+	products := x.products()
+	e.Findings, err = x.explain(ctx, slices.Concat(faults, products))
+	if err == nil && x.ordered(e.Findings) {
+		if orders := x.orders(); len(orders) > 0 {
+			faults = append(faults, orders...)
+			e.Findings, err = x.explain(ctx, slices.Concat(faults, products))
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("fault: %w", err)
+	}
+	for _, f := range slices.Concat(faults, products) {
 		e.Tried = append(e.Tried, f.Kind)
 	}
 	slices.SortFunc(e.Tried, table.Compare)
 	e.Tried = slices.Compact(e.Tried)
-	if e.Findings, err = x.explain(ctx, faults); err != nil {
-		return nil, fmt.Errorf("fault: %w", err)
-	}
 	return e, nil
 }
 
@@ -84,6 +92,12 @@ func (s *sample) lines(elements []element) (rows, cols int) {
 		r[elements[i].i], c[elements[i].j] = true, true
 	}
 	return len(r), len(c)
+}
+
+// ordered reports whether another order of blocks may explain what such findings do, or what
+// none does: to look for one takes longer than all else.
+func (x *explainer[T]) ordered(findings []Finding) bool {
+	return len(findings) == 0 || findings[0].Fault.Kind.component() == ofScales || findings[0].Fault.Kind.component() == ofCodes
 }
 
 // explainer lets faults compete.
@@ -135,14 +149,14 @@ func (x *explainer[T]) explain(ctx context.Context, faults []Fault) ([]Finding, 
 // compete weighs all faults, first on a part of the sample, and returns those that
 // explain it, the best first. Those that hold in a part of C and would not convince alone
 // are behind them.
-func (x *explainer[T]) compete(ctx context.Context, faults []Fault, weigh func(context.Context, Fault, []element) (*candidate, error)) ([]*candidate, error) {
+func (x *explainer[T]) compete(ctx context.Context, faults []Fault, weigh func(context.Context, Fault, []element, float64) (*candidate, error)) ([]*candidate, error) {
 	part := x.part()
 	candidates, err := explain.Compete(faults, x.workers, func(f Fault, whole bool) (c *candidate, fits bool, err error) {
 		if !whole {
-			c, err = weigh(ctx, f, part)
+			c, err = weigh(ctx, f, part, likely)
 			return c, c != nil && c.Explains(likely), err
 		}
-		c, err = weigh(ctx, f, x.elements)
+		c, err = weigh(ctx, f, x.elements, enough)
 		return c, c != nil && c.Convinces(enough, len(faults)+x.tried), err
 	})
 	if err != nil {

@@ -8,7 +8,8 @@ import (
 	"strings"
 )
 
-// mostOrdered is the number of blocks of K up to which their order is looked for.
+// mostOrdered is the number of blocks of K up to which their order is looked for; of more two
+// that are exchanged are.
 const mostOrdered = 128
 
 // part is what of blocks of K is read in another order.
@@ -101,8 +102,15 @@ func applyOrder(of part) func(Fault, *problem, *change) error {
 		if of != ofScalesOnly && len(order) > last && order[last] != last {
 			return notHere("the last block of K, which is cut off, is read in place of another")
 		}
-		ways, _ := math.Lgamma(float64(len(order)) + 1)
-		c.freedom = ways / math.Ln2
+		still := 0.0
+		for to, from := range order {
+			if to == from {
+				still++
+			}
+		}
+		ways, _ := math.Lgamma(float64(len(order)) + 1) // in which as many blocks are moved
+		fewer, _ := math.Lgamma(still + 1)
+		c.freedom = (ways - fewer) / math.Ln2
 		for side, o := range c.operands(f.Of) {
 			was := *o
 			if of != ofScalesOnly {
@@ -151,7 +159,7 @@ func (x *explainer[T]) orders() (all []Fault) {
 	slices.Sort(sizes)
 	for _, size := range slices.Compact(sizes) {
 		q := x.p.k / size
-		if q > mostOrdered {
+		if q > mostRanges {
 			continue
 		}
 		elements := x.finite(max(min(256, (1<<24)/(max(q, 1)*x.p.k)), 48))
@@ -164,10 +172,14 @@ func (x *explainer[T]) orders() (all []Fault) {
 				if part(of) == ofScalesOnly {
 					blocks = x.p.operand(side).blocks()
 				}
-				if part(of) != ofCodesOnly && size != x.p.operand(side).width || blocks < 2 || blocks > mostOrdered {
+				if part(of) != ofCodesOnly && size != x.p.operand(side).width || blocks < 2 || blocks > mostRanges {
 					continue
 				}
-				if order := x.order(elements, side, part(of), blocks, size); order != nil {
+				find := x.order
+				if blocks > mostOrdered {
+					find = x.exchanged
+				}
+				if order := find(elements, side, part(of), blocks, size); order != nil {
 					all = append(all, Fault{Kind: kind, Of: side, By: size, Values: joined(order)})
 				}
 			}
@@ -245,6 +257,30 @@ func (x *explainer[T]) order(elements []*element, side Side, of part, q, size in
 	return order
 }
 
+// exchanged is the same if two blocks are exchanged, or nil.
+func (x *explainer[T]) exchanged(elements []*element, side Side, of part, q, size int) []int {
+	first := x.moved(elements[0], side, of, q, size)
+	order := identity(q)
+	for a := range q {
+		for b := range a {
+			change := func(n int, at func(to, from int) float64) bool {
+				e := elements[n]
+				off := x.off(e) - (at(a, b)+at(b, a)-at(a, a)-at(b, b))*e.all.total
+				return math.Abs(off) <= 2*x.uncertain(e)
+			}
+			fits := change(0, func(to, from int) float64 { return first[to*q+from] })
+			for n := 1; fits && n < len(elements); n++ {
+				fits = change(n, x.adds(elements[n], side, of, size))
+			}
+			if fits {
+				order[a], order[b] = b, a
+				return order
+			}
+		}
+	}
+	return nil
+}
+
 // off is how far an element is from the right one.
 func (x *explainer[T]) off(e *element) float64 { return e.got - e.want }
 
@@ -256,41 +292,49 @@ func (x *explainer[T]) uncertain(e *element) float64 {
 // moved returns what each block of a side adds to an element at each place, over the total
 // of the element.
 func (x *explainer[T]) moved(e *element, side Side, of part, q, size int) []float64 {
+	adds, add := make([]float64, q*q), x.adds(e, side, of, size)
+	for to := range q {
+		for from := range q {
+			adds[to*q+from] = add(to, from)
+		}
+	}
+	return adds
+}
+
+// adds returns what computes what a block of a side adds to an element at a place, over the total
+// of the element.
+func (x *explainer[T]) adds(e *element, side Side, of part, size int) func(to, from int) float64 {
 	p := x.p
 	step := min(size, p.block)
 	a, b := p.a.valuesOf(e.i), p.b.valuesOf(e.j)
 	scalesA, scalesB := p.a.rightScales(e.i), p.b.rightScales(e.j)
 	outer := p.a.factor(e.i) * p.b.factor(e.j) / e.all.total
-	adds := make([]float64, q*q)
-	for to := range q {
-		for from := range q {
-			ofA, ofB, scaleA, scaleB := to, to, to, to
-			codes, scale := &ofA, &scaleA
-			if side == B {
-				codes, scale = &ofB, &scaleB
-			}
-			if of != ofScalesOnly {
-				*codes = from
-			}
-			if of != ofCodesOnly {
-				*scale = from
-			}
-			sum := 0.0
-			for t := 0; t < min(size, p.k-to*size); t += step {
-				part := 0.0
-				if of == ofScalesOnly {
-					part = e.sums[(to*size+t)/p.block]
-				} else {
-					v := b[ofB*size+t:][:step]
-					for k, u := range a[ofA*size+t:][:step] {
-						part += float64(u * v[k])
-					}
-				}
-				sa, sb := scalesA[(scaleA*size+t)/p.a.width], scalesB[(scaleB*size+t)/p.b.width]
-				sum += part * float64(sa) * float64(sb)
-			}
-			adds[to*q+from] = sum * outer
+	return func(to, from int) float64 {
+		ofA, ofB, scaleA, scaleB := to, to, to, to
+		codes, scale := &ofA, &scaleA
+		if side == B {
+			codes, scale = &ofB, &scaleB
 		}
+		if of != ofScalesOnly {
+			*codes = from
+		}
+		if of != ofCodesOnly {
+			*scale = from
+		}
+		sum := 0.0
+		for t := 0; t < min(size, p.k-to*size); t += step {
+			part := 0.0
+			if of == ofScalesOnly {
+				part = e.sums[(to*size+t)/p.block]
+			} else {
+				v := b[ofB*size+t:][:step]
+				for k, u := range a[ofA*size+t:][:step] {
+					part += float64(u * v[k])
+				}
+			}
+			sa, sb := scalesA[(scaleA*size+t)/p.a.width], scalesB[(scaleB*size+t)/p.b.width]
+			sum += part * float64(sa) * float64(sb)
+		}
+		return sum * outer
 	}
-	return adds
 }

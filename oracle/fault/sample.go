@@ -75,13 +75,26 @@ func newSample[T gemm.Output](ctx context.Context, p *problem, got []T, o Option
 	s.cut()
 	var m meter.Meter
 	m.Start(ctx, o.Progress, "explain", int64(len(places)))
+	exact, bound, err := exactAt[T](ctx, p, places, o.Workers)
+	if err != nil {
+		return nil, err
+	}
 	errs := make([]error, len(places))
 	parallel.For(len(places), 8, o.Workers, func(lo, hi int) {
 		for n := lo; n < hi; n++ {
 			e := &s.elements[n]
-			e.i, e.j = places[n]/p.n, places[n]%p.n
-			if errs[n] = judge(ctx, p, e, got[places[n]]); errs[n] != nil {
+			e.i, e.j, e.got = places[n]/p.n, places[n]%p.n, float64(halves.Value(got[places[n]]))
+			if p.Bits {
+				errs[n] = demanded[T](ctx, p, e)
+			} else {
+				e.want = float64(halves.Value(exact[n]))
+				e.wrong = e.got != e.want && !(e.got != e.got && e.want != e.want) && !(math.Abs(e.got-e.want) <= bound[n]) && !math.IsInf(bound[n], 1)
+			}
+			if errs[n] != nil {
 				return
+			}
+			if e.distance = math.Abs(e.got - e.want); e.distance != e.distance {
+				e.distance = math.Inf(1)
 			}
 			s.sum(e)
 			if p.Together {
@@ -104,8 +117,22 @@ func newSample[T gemm.Output](ctx context.Context, p *problem, got []T, o Option
 	return s, nil
 }
 
-// judge finds what an element should be, and whether it is wrong.
-func judge[T gemm.Output](ctx context.Context, p *problem, e *element, got T) error {
+// exactAt returns exact elements and their bounds, and nothing where bits are demanded.
+func exactAt[T gemm.Output](ctx context.Context, p *problem, places []int, workers int) (exact []T, bound []float64, err error) {
+	if p.Bits {
+		return nil, nil, nil
+	}
+	var old []T
+	for _, x := range p.Old {
+		old = append(old, halves.Round[T](x))
+	}
+	exact, bound = make([]T, len(places)), make([]float64, len(places))
+	o := oracle.Options{Bias: p.Bias, Accumulate: p.Old != nil, Workers: workers}
+	return exact, bound, oracle.ExactAt(ctx, exact, bound, old, places, p.A, p.B, p.Accumulation, o)
+}
+
+// demanded finds the bits that an element should have, and whether it has them.
+func demanded[T gemm.Output](ctx context.Context, p *problem, e *element) error {
 	a, err := p.a.matrix(e.i)
 	if err != nil {
 		return err
@@ -118,40 +145,19 @@ func judge[T gemm.Output](ctx context.Context, p *problem, e *element, got T) er
 	if p.Bias != nil {
 		o.Bias = p.Bias[e.j : e.j+1]
 	}
-	var want, old [1]T
+	var want [1]T
 	if p.Old != nil {
 		o.Accumulate = true
-		old[0] = halves.Round[T](p.Old[e.i*p.n+e.j])
+		want[0] = halves.Round[T](p.Old[e.i*p.n+e.j])
 	}
-	want = old
-	e.got = float64(halves.Value(got))
-	if p.Bits {
-		if p.hasModel() {
-			err = oracle.Predict(ctx, want[:], nil, a, b, p.Kernel, o)
-		} else {
-			err = gemm.Multiply(ctx, want[:], a, b, o)
-		}
-		if err != nil {
-			return err
-		}
-		e.want = float64(halves.Value(want[0]))
-		e.wrong = math.Float32bits(halves.Value(want[0])) != math.Float32bits(halves.Value(got)) && !(e.got != e.got && e.want != e.want)
+	if p.hasModel() {
+		err = oracle.Predict(ctx, want[:], nil, a, b, p.Kernel, o)
 	} else {
-		var bound [1]float64
-		if err := oracle.Exact(ctx, want[:], a, b, o); err != nil {
-			return err
-		}
-		if err := oracle.Bound(ctx, bound[:], old[:], a, b, p.Accumulation, o); err != nil {
-			return err
-		}
-		e.want = float64(halves.Value(want[0]))
-		e.wrong = e.got != e.want && !(e.got != e.got && e.want != e.want) && !(math.Abs(e.got-e.want) <= bound[0]) && !math.IsInf(bound[0], 1)
+		err = gemm.Multiply(ctx, want[:], a, b, o)
 	}
-	e.distance = math.Abs(e.got - e.want)
-	if e.distance != e.distance {
-		e.distance = math.Inf(1)
-	}
-	return nil
+	e.want = float64(halves.Value(want[0]))
+	e.wrong = math.Float32bits(float32(e.want)) != math.Float32bits(float32(e.got)) && !(e.got != e.got && e.want != e.want)
+	return err
 }
 
 // relative returns the bound of a product of ones, of which as many are added as there

@@ -67,9 +67,14 @@ func kernelOf(a, b *tensor.Tensor) *plainKernel {
 	n, _ := b.Dims()
 	block := a.Block.Cols
 	cols := (k + block - 1) / block
-	return &plainKernel{m: m, n: n, k: k, block: block,
-		a:  func(i, k int) float64 { return float64(a.Format.Float32(a.Row(i)[k])) },
-		b:  func(i, k int) float64 { return float64(b.Format.Float32(b.Row(i)[k])) },
+	decode := func(t *tensor.Tensor) func(i, at int) float64 {
+		var values [256]float64
+		for code := range values {
+			values[code] = float64(t.Format.Float32(byte(code)))
+		}
+		return func(i, at int) float64 { return values[t.Codes[i*k+at]] }
+	}
+	return &plainKernel{m: m, n: n, k: k, block: block, a: decode(a), b: decode(b),
 		sa: func(i, _, q int) float32 { return a.Scales[i*cols+q] },
 		sb: func(_, j, q int) float32 { return b.Scales[j*cols+q] },
 	}
@@ -475,4 +480,17 @@ func TestShipped(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestExchangedFarApart names two blocks of scales that are exchanged where K has more than are put in order.
+func TestExchangedFarApart(t *testing.T) {
+	const m, n, block, blocks = 12, 11, 32, mostOrdered + 5
+	r := rand.New(rand.NewPCG(36, 7))
+	a, b := shippedOperand(r, "a", m, block*blocks, block, fp8.E4M3, tensor.Float32Scales), shippedOperand(r, "b", n, block*blocks, block, fp8.E4M3, tensor.Float32Scales)
+	k := kernelOf(a, b)
+	right := k.sa
+	k.sa = func(i, j, q int) float32 { return right(i, j, swapped(q, 17, 131)) }
+	e, err := Explain(t.Context(), k.product(), Product{A: a, B: b}, Options{})
+	require.NoError(t, err)
+	require.Contains(t, e.String(), "scales of A are permuted along K, in blocks of 32: blocks 17 and 131 are exchanged")
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"sort"
 
 	"github.com/octavo-fp8/octavo/gemm"
 	"github.com/octavo-fp8/octavo/internal/meter"
@@ -70,14 +71,15 @@ func (c *candidate) finish() {
 	c.Evidence -= c.change.freedom
 }
 
-// weigh weighs a fault by how near its guesses are.
-func (x *explainer[T]) weigh(ctx context.Context, f Fault, elements []element) (*candidate, error) {
+// weigh weighs a fault by how near its guesses are, until it cannot explain the share of the
+// wrong elements, which come first. It returns nil where the fault cannot be it.
+func (x *explainer[T]) weigh(ctx context.Context, f Fault, elements []element, share float64) (*candidate, error) {
 	c, err := x.candidate(ctx, f)
 	if c == nil {
 		return nil, err
 	}
 	var w scratch
-	spared := 0
+	spared, wrong := 0, wrongIn(elements)
 	for n := range elements {
 		e := &elements[n]
 		g, o, evidence, err := x.try(ctx, c.change, e, &w)
@@ -96,12 +98,20 @@ func (x *explainer[T]) weigh(ctx context.Context, f Fault, elements []element) (
 			}
 		}
 		c.count(e, g, o, evidence)
+		if c.Hopeless(share, wrong) {
+			return nil, nil
+		}
 	}
 	if f.Kind == edgeGarbage && (10*spared > c.Explained || !x.covers(f, elements)) {
 		return nil, nil
 	}
 	c.finish()
 	return c, nil
+}
+
+// wrongIn counts wrong elements, which come before others.
+func wrongIn(elements []element) int {
+	return sort.Search(len(elements), func(n int) bool { return !elements[n].wrong })
 }
 
 // covers reports whether wrong elements were seen in nearly all lines of the edge, up to
@@ -176,7 +186,7 @@ func (x *explainer[T]) edgeEvidence(f Fault) float64 {
 }
 
 // weighBits weighs a fault by whether its kernel gives the bits of C.
-func (x *explainer[T]) weighBits(ctx context.Context, f Fault, elements []element) (*candidate, error) {
+func (x *explainer[T]) weighBits(ctx context.Context, f Fault, elements []element, share float64) (*candidate, error) {
 	c, err := x.candidate(ctx, f)
 	if c == nil || f.Kind == edgeGarbage || c.change.fitted {
 		return nil, err
@@ -184,6 +194,7 @@ func (x *explainer[T]) weighBits(ctx context.Context, f Fault, elements []elemen
 	if far, err := x.far(ctx, c.change, elements); far || err != nil {
 		return nil, err
 	}
+	wrong := wrongIn(elements)
 	for n := range elements {
 		e := &elements[n]
 		equal, err := x.equals(ctx, c.change, e)
@@ -203,7 +214,7 @@ func (x *explainer[T]) weighBits(ctx context.Context, f Fault, elements []elemen
 			g.value = math.NaN()
 		}
 		c.count(e, g, o, evidence)
-		if c.Missed >= 4 && c.Missed > c.Explained {
+		if c.Missed >= 4 && c.Missed > c.Explained || c.Hopeless(share, wrong) {
 			return nil, nil
 		}
 	}

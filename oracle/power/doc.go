@@ -37,7 +37,7 @@
 //	products     errors have the signs of product k: it was lost, or multiplied by another
 //	codes        errors of a row of C have the signs of what one code of A is multiplied by,
 //	             or those of a column of one of B: that code was another
-//	subnormals   errors are as if subnormal codes were zero
+//	subnormals   errors are as if subnormal codes were zero, or larger
 //	size         errors are larger than those of the claimed model's sums
 //
 // One fault may raise several. Score and limit are in standard deviations, about; a void

@@ -46,7 +46,7 @@ var rank = map[string]int{"subnormals": 0, "products": 2, "codes": 2, "wrong sid
 
 // meanings are what alarms of tests may be of.
 var meanings = map[string]string{
-	"subnormals":         "subnormal codes are flushed to zero",
+	"subnormals":         "subnormal codes are read as other numbers",
 	"products":           "a product of K is lost or has another factor",
 	"codes":              "a code of an operand is read as another",
 	"wrong sides":        "results are rounded twice, or not to nearest",

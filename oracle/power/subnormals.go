@@ -81,8 +81,13 @@ func (p *population) flushes(ctx context.Context) (changes [3][]float64, err err
 
 // subnormals tests whether deviations are what flushing of subnormals would make.
 func (p *population) subnormals(ctx context.Context, f []float64, o *Options) (family, error) {
+	var larger [3]bool // than they are, and not zero
 	t := family{name: "subnormals", n: 6, chance: -1, lambda: make([]float64, 3), where: func(i int) string {
-		return "as if subnormals of " + [...]string{"A", "B", "both operands"}[i] + " were zero"
+		read := " were zero"
+		if larger[i] {
+			read = " were larger, as with a leading 1"
+		}
+		return "as if subnormals of " + [...]string{"A", "B", "both operands"}[i] + read
 	}}
 	if p.flushed[0] == nil { // else they are known of an earlier result
 		var err error
@@ -105,6 +110,7 @@ func (p *population) subnormals(ctx context.Context, f []float64, o *Options) (f
 			sum += float64(w * x)
 			squares.add(i, float64(w*x))
 		}
+		larger[q] = sum < 0
 		t.lambda[q] = max(normalized(sum, shared+p.ties.allowed(p.ties.near[0], weight), squares.squares()), p.crossed(f, change))
 	}
 	return t, nil
