@@ -335,7 +335,7 @@ func TestDeepSeekRefused(t *testing.T) {
 		`, "n_group": 3`:                                   `RouterConfig.Groups is 3: it must divide Experts = 8`,
 		`, "kv_lora_rank": 0`:                              `kv_lora_rank is 0: want a positive integer`,
 		`, "q_lora_rank": -1`:                              `q_lora_rank is -1: want a positive integer`,
-		`, "qk_rope_head_dim": 5`:                          `an even number must be rotated`,
+		`, "qk_rope_head_dim": 5`:                          `even`,
 		`, "first_k_dense_replace": -1`:                    `first_k_dense_replace is -1: want an integer from 0 on`,
 		`, "first_k_dense_replace": null`:                  `first_k_dense_replace is absent: want an integer from 0 on`,
 		`, "n_shared_experts": 1.5`:                        `n_shared_experts is 1.5: want an integer from 0 on`,

@@ -478,3 +478,41 @@ func TestGptOSSInMXFP4(t *testing.T) {
 	}
 	require.Equal(t, all[0], all[1])
 }
+
+// TestConvertedFamilies converts models of all families: what they are quantized to loads, and
+// predicts nearly as well. Maxima of their inputs have the names of modules in their files.
+func TestConvertedFamilies(t *testing.T) {
+	layout, err := checkpoint.ParseLayout("ct-fp8-dynamic")
+	require.NoError(t, err)
+	for _, name := range goldens(t) {
+		c, p := open(t, testutil.Shared(t, "models", name)), readGolden(t, name).Prompts["long"]
+		m, err := hf.Load(t.Context(), c, hf.Options{})
+		require.NoError(t, err)
+		amax, err := hf.Calibrate(t.Context(), m, [][]int32{p.IDs}, hf.CalibrationOptions{Like: c})
+		require.NoError(t, err)
+		for module := range amax {
+			there := c.Weight(module+".weight") != nil || c.Weight(module) != nil // of stacks
+			require.True(t, there || module == "lm_head", "%s: %s", name, module)
+		}
+		plan, err := checkpoint.NewPlan(c, layout, checkpoint.PlanOptions{})
+		require.NoError(t, err, name)
+		for _, s := range plan.Shards {
+			for _, target := range s.Targets {
+				if module := strings.TrimSuffix(target.Weight.Name, ".weight"); target.Scheme != nil && !strings.Contains(module, "experts.") {
+					require.Contains(t, amax, module, name)
+				}
+			}
+		}
+		dir := t.TempDir()
+		_, err = checkpoint.Convert(t.Context(), plan, dir, checkpoint.Options{})
+		require.NoError(t, err, name)
+		m, err = hf.Load(t.Context(), open(t, dir), hf.Options{})
+		require.NoError(t, err, name)
+		logits, vocab, loss := logitsOf(t, m, p.IDs), m.Config().Vocab, 0.0
+		for i, id := range p.IDs[1:] {
+			loss -= logProb(logits[i*vocab:][:vocab], id) / float64(len(p.IDs)-1)
+		}
+		require.InDelta(t, p.Loss, loss, 0.05, name)
+		require.NotEqual(t, p.Loss, loss)
+	}
+}
