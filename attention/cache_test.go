@@ -202,6 +202,41 @@ func TestCacheEvict(t *testing.T) {
 	require.True(t, s.Has(66))
 }
 
+// TestCacheShare checks that sequences that begin alike have the same pages, each its own behind them,
+// and when pages are free.
+func TestCacheShare(t *testing.T) {
+	one := attention.CacheScale{Scales: []float32{1}}
+	c := newCache(t, attention.CacheConfig{Pages: 8, KVHeads: 1, Dim: 2, K: one, V: one})
+	s := c.NewSequence("first")
+	require.NoError(t, attention.Append(s, numbers(2*150, 1), numbers(2*150, 2)))
+	other := s.Share("other", 128)
+	require.Equal(t, 5, c.FreePages())
+	require.Equal(t, s.Pages()[:2], other.Pages())
+	require.NoError(t, attention.Append(other, numbers(2*70, 3), numbers(2*70, 4)))
+	require.Equal(t, 3, c.FreePages())
+	codes := func(s *attention.Sequence, lo, hi int) []byte {
+		k, v := s.Codes(lo, hi)
+		return append(slices.Clone(k.Codes), v.Codes...)
+	}
+	require.Equal(t, codes(s, 0, 128), codes(other, 0, 128))
+	alone := newCache(t, c.Config()).NewSequence("")
+	require.NoError(t, attention.Append(alone, numbers(2*150, 1), numbers(2*150, 2)))
+	require.Equal(t, codes(alone, 0, 150), codes(s, 0, 150))
+
+	other.Truncate(100) // within a page of both
+	require.ErrorIs(t, attention.Append(other, numbers(2, 1), numbers(2, 1)), attention.ErrShared)
+	require.Equal(t, codes(alone, 0, 150), codes(s, 0, 150))
+	s.Free()
+	require.Equal(t, 6, c.FreePages())
+	require.Equal(t, codes(alone, 0, 100), codes(other, 0, 100))
+	require.NoError(t, attention.Append(other, numbers(2, 1), numbers(2, 1)), "the page is its alone")
+	other.Free()
+	require.Equal(t, 8, c.FreePages())
+	for _, n := range []int{-64, 1, 64} {
+		require.Panics(t, func() { other.Share("", n) })
+	}
+}
+
 func TestCacheNaN(t *testing.T) {
 	one := attention.CacheScale{Scales: []float32{1}}
 	for _, f := range []fp8.Format{fp8.E4M3, fp8.E5M2} {

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -55,9 +56,8 @@ func (c *conversion) smooth(ctx context.Context, cmd *cobra.Command, f *convertF
 		remove()
 		return nil, stoppedCalibration(ctx, err)
 	}
-	was, is := before.Results[0].Cost.KL, after.Results[0].Cost.KL
-	c.smoothed += fmt.Sprintf("; with operands of %s, %d tokens of the text that it was not fitted to diverge by %.4g ± %.1g nats "+
-		"from FP32 each, and by %.4g ± %.1g without", gain.Name, before.Targets, is.Mean, is.Error, was.Mean, was.Error)
+	c.smoothed += fmt.Sprintf("; with operands of %s, %d tokens of the text that it was not fitted to diverge by %s nats "+
+		"from FP32 each, and by %s without", gain.Name, before.Targets, meanText(after), meanText(before))
 	smoothed, err := checkpoint.Open(dir)
 	if err != nil {
 		remove()
@@ -101,8 +101,18 @@ func (c *conversion) costOf(
 	}
 	bar.Unit("layers", "evaluate")
 	return evaluate.Run(ctx, model, ids, evaluate.Options{
-		Recipes: []evaluate.Recipe{by}, Modes: []evaluate.Mode{evaluate.Both}, LayerTokens: -1, Progress: bar,
+		Recipes: []evaluate.Recipe{by}, Modes: []evaluate.Mode{evaluate.Both}, LayerTokens: -1,
+		Context: min(window/4, model.Config().Context), Progress: bar, // many windows, for a standard error
 	})
+}
+
+// meanText returns a divergence, with its standard error where there are windows enough for one.
+func meanText(e *evaluate.Evaluation) string {
+	kl := e.Results[0].Cost.KL
+	if math.IsNaN(float64(kl.Error)) {
+		return fmt.Sprintf("%.4g", kl.Mean)
+	}
+	return fmt.Sprintf("%.4g ± %.1g", kl.Mean, kl.Error)
 }
 
 // hasBF16 reports whether values are stored in BF16, in which they must stay exact.
