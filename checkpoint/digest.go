@@ -55,6 +55,9 @@ func (p *Plan) sum() string {
 	for _, s := range p.states {
 		fmt.Fprintf(h, "%q %d %d\n", s.name, s.size, s.nanos)
 	}
+	if p.smoothed != "" {
+		fmt.Fprintf(h, "%q\n", p.smoothed)
+	}
 	for _, s := range p.Shards {
 		fmt.Fprintf(h, "%q\n", s.Name)
 		for _, t := range s.Targets {

@@ -20,6 +20,7 @@ type Llama struct {
 	cfg    Config
 	shared Shared
 	params []*Param
+	unread bool // see NewUnreadLlama
 
 	rotaries  [2]*Rotary // of layers that see all, and of those with a window
 	embedding *Embedding
@@ -69,7 +70,7 @@ func NewZeroLlama(cfg Config) (*Llama, error) { return newZeroLlama(cfg, func(*P
 // needed, of models larger than memory.
 func NewUnreadLlama(cfg Config) (*Llama, error) {
 	var zeros []float32
-	return newZeroLlama(cfg, func(p *Param) {
+	m, err := newZeroLlama(cfg, func(p *Param) {
 		n := len(p.Value)
 		if p.Rows == 1 {
 			return
@@ -79,7 +80,14 @@ func NewUnreadLlama(cfg Config) (*Llama, error) {
 		}
 		p.Value, p.Grad = zeros[:n:n], zeros[:n:n]
 	})
+	if m != nil {
+		m.unread = true
+	}
+	return m, err
 }
+
+// Unread reports whether the model's matrices share one memory of zeros: see [NewUnreadLlama].
+func (m *Llama) Unread() bool { return m.unread }
 
 // newZeroLlama calls made for each parameter when it is made.
 func newZeroLlama(cfg Config, made func(*Param)) (*Llama, error) {

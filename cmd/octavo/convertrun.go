@@ -51,6 +51,9 @@ func runConvert(cmd *cobra.Command, args []string, f *convertFlags) error {
 	defer func() { c.source.Close() }()
 	ctx, stop := untilSignal(cmd)
 	defer stop()
+	if err := c.checkPlace(); err != nil {
+		return err
+	}
 	if cmd.Flags().Changed("smooth") {
 		remove, err := c.smooth(ctx, cmd, f)
 		if err != nil {
@@ -102,13 +105,18 @@ func (c *conversion) warnOfOthers(cmd *cobra.Command) {
 	}
 }
 
-// planIt plans the conversion.
-func (c *conversion) planIt(ctx context.Context, cmd *cobra.Command, f *convertFlags) error {
+// checkPlace refuses to write into the directory of the model.
+func (c *conversion) checkPlace() error {
 	if a, err := os.Stat(c.source.Dir()); err == nil {
 		if b, err := os.Stat(c.out); err == nil && os.SameFile(a, b) {
 			return usagef("the model is in %s: name another directory with -o", textout.Name(c.out))
 		}
 	}
+	return nil
+}
+
+// planIt plans the conversion.
+func (c *conversion) planIt(ctx context.Context, cmd *cobra.Command, f *convertFlags) error {
 	o := checkpoint.PlanOptions{Arithmetic: f.arithmetic, Lossless: f.lossless, Smoothed: c.smoothed}
 	if f.only != nil {
 		o.Only = f.only.MatchString

@@ -8,11 +8,13 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/octavo-fp8/octavo/checkpoint"
 	"github.com/octavo-fp8/octavo/cmd/internal/display"
+	"github.com/octavo-fp8/octavo/cmd/internal/tokens"
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/internal/textout"
 	"github.com/octavo-fp8/octavo/nn"
@@ -24,85 +26,135 @@ import (
 // smooth puts a model into the place of the source that computes the same and whose outliers are
 // folded into weights. It returns what removes that model's files.
 func (c *conversion) smooth(ctx context.Context, cmd *cobra.Command, f *convertFlags) (remove func(), err error) {
-	if f.calibrate == "" && f.tokens == "" {
-		return nil, usagef("--smooth wants a text that says how large channels are: give --calibrate or --tokens")
+	if err := c.checkSmooth(f); err != nil {
+		return nil, err
 	}
-	for _, w := range c.source.Weights() {
-		if w.Scheme != nil {
-			return nil, usagef("--smooth: %s is quantized: convert the model to bf16 first", textout.Name(w.Name))
-		}
+	config, err := hf.Config(c.source)
+	if err != nil {
+		return nil, err
 	}
 	read, err := c.readTokens(f)
 	if err != nil {
 		return nil, err
 	}
-	sequences := read.Windows(window)
-	if len(sequences) < 2 {
-		return nil, usagef("--smooth wants a text of %d tokens or more: what it gains is said by those that it was not fitted to", window+1)
-	}
-	fitted, rest := held(sequences)
-	gain := gainOf(f.layout)
-	before, err := c.costOf(ctx, cmd, f, gain, rest, nil)
-	if err != nil {
+	s := &smoothing{conversion: c, by: gainOf(f.layout), context: min(window, config.Context), strength: f.smooth, workers: f.jobs}
+	if err := s.split(read); err != nil {
 		return nil, err
 	}
-	dir, err := os.MkdirTemp(filepath.Dir(filepath.Clean(c.out)), ".octavo-smooth-")
+	before, err := s.cost(ctx, cmd, false)
 	if err != nil {
-		return nil, err
-	}
-	remove = func() { os.RemoveAll(dir) }
-	after, err := c.costOf(ctx, cmd, f, gain, rest, &smoothing{c, fitted, dir, f.smooth})
-	if err != nil {
-		remove()
 		return nil, stoppedCalibration(ctx, err)
 	}
-	c.smoothed += fmt.Sprintf("; with operands of %s, %d tokens of the text that it was not fitted to diverge by %s nats "+
-		"from FP32 each, and by %s without", gain.Name, before.Targets, meanText(after), meanText(before))
-	smoothed, err := checkpoint.Open(dir)
-	if err != nil {
-		remove()
+	beside := filepath.Dir(filepath.Clean(c.out))
+	if err := os.MkdirAll(beside, 0o777); err != nil {
 		return nil, err
 	}
+	if s.dir, err = os.MkdirTemp(beside, ".octavo-smooth-"); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			os.RemoveAll(s.dir)
+		}
+	}()
+	after, err := s.cost(ctx, cmd, true)
+	if err != nil {
+		return nil, stoppedCalibration(ctx, err)
+	}
+	smoothed, err := checkpoint.Open(s.dir)
+	if err != nil {
+		return nil, err
+	}
+	c.smoothed += fmt.Sprintf("; with operands of %s, %d tokens of the text that it was not fitted to diverge by %s nats "+
+		"from FP32 each, and by %s without", s.by.Name, before.Targets, meanText(after), meanText(before)) + s.leftOut(smoothed)
 	c.source.Close()
 	c.source = smoothed
-	return remove, nil
+	return func() { os.RemoveAll(s.dir) }, nil
+}
+
+// checkSmooth refuses what cannot be smoothed, before anything is read.
+func (c *conversion) checkSmooth(f *convertFlags) error {
+	switch {
+	case !(f.smooth > 0 && f.smooth <= 1):
+		return usagef("--smooth is %v: it must be above 0 and at most 1", f.smooth)
+	case (f.calibrate == "") == (f.tokens == ""):
+		return usagef("--smooth wants a text that says how large channels are: give --calibrate or --tokens, one of them")
+	}
+	for _, w := range c.source.Weights() {
+		if d := w.Parts[checkpoint.Codes].DType; w.Scheme != nil || d != safetensors.BF16 && d != safetensors.F32 {
+			return usagef("--smooth: %s is neither BF16 nor F32: convert the model to bf16 first", textout.Name(w.Name))
+		}
+	}
+	return nil
+}
+
+// split takes the first three quarters of tokens to fit to.
+func (s *smoothing) split(read tokens.Tokens) error {
+	s.prefix = read.Prefix
+	n := len(read.IDs) * 3 / 4
+	if n == 0 || len(read.IDs)-n < 2 || s.context/4 <= len(read.Prefix) {
+		return usagef("--smooth wants more tokens: there are %d in windows of %d, and what it gains is said by the last quarter of them",
+			len(read.IDs), s.context)
+	}
+	s.rest = read.IDs[n:]
+	read.IDs = read.IDs[:n]
+	s.fitted = read.Windows(s.context)
+	return nil
+}
+
+// leftOut names tensors of the source that the model has no part for.
+func (s *smoothing) leftOut(smoothed *checkpoint.Checkpoint) string {
+	first, n := "", 0
+	for _, w := range s.source.Weights() {
+		if smoothed.Weight(w.Name) == nil {
+			if n++; n == 1 {
+				first = w.Name
+			}
+		}
+	}
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; %d tensors that take no part in the model's logits were left out, such as %s", n, textout.Name(first))
 }
 
 // smoothing is a model being smoothed.
 type smoothing struct {
 	*conversion
-	sequences [][]int32
-	dir       string
-	strength  float64
+	dir      string // of the smoothed model
+	by       evaluate.Recipe
+	context  int
+	prefix   []int32
+	fitted   [][]int32
+	rest     []int32 // of the text, to say what was gained
+	strength float64
+	workers  int
 }
 
-// costOf returns what a recipe costs the source on tokens, after it was smoothed if it is to be.
-func (c *conversion) costOf(
-	ctx context.Context, cmd *cobra.Command, f *convertFlags, by evaluate.Recipe, ids []int32, s *smoothing,
-) (*evaluate.Evaluation, error) {
+// cost returns what a recipe like the layout costs the model on the rest of the text, after it was
+// smoothed and written if it is to be.
+func (s *smoothing) cost(ctx context.Context, cmd *cobra.Command, smooth bool) (*evaluate.Evaluation, error) {
 	bar := newDisplay(cmd)
 	defer bar.Finish()
-	model, err := hf.Load(ctx, c.source, hf.Options{Context: window, Workers: f.jobs, Progress: bar})
+	model, err := hf.Load(ctx, s.source, hf.Options{Context: s.context, Workers: s.workers, Progress: bar})
 	if err != nil {
 		return nil, err
 	}
-	if s != nil {
+	if smooth {
 		bar.Unit("tokens", "smooth")
-		done, err := hf.Smooth(ctx, model, s.sequences, hf.SmoothOptions{
-			Strength: s.strength, BF16: s.hasBF16(), Progress: bar,
-		})
+		done, err := hf.Smooth(ctx, model, s.fitted, hf.SmoothOptions{Strength: s.strength, BF16: s.hasBF16(), Progress: bar})
 		if err != nil {
 			return nil, err
 		}
-		c.smoothed = done.String()
+		s.smoothed = fmt.Sprintf("%v; the strength was %v", done, s.strength)
 		if err := s.save(ctx, model, bar); err != nil {
 			return nil, err
 		}
 	}
 	bar.Unit("layers", "evaluate")
-	return evaluate.Run(ctx, model, ids, evaluate.Options{
-		Recipes: []evaluate.Recipe{by}, Modes: []evaluate.Mode{evaluate.Both}, LayerTokens: -1,
-		Context: min(window/4, model.Config().Context), Progress: bar, // many windows, for a standard error
+	return evaluate.Run(ctx, model, s.rest, evaluate.Options{
+		Recipes: []evaluate.Recipe{s.by}, Modes: []evaluate.Mode{evaluate.Both}, LayerTokens: -1,
+		Context: s.context / 4, Prefix: s.prefix, Progress: bar, // many windows, for a standard error
 	})
 }
 
@@ -133,6 +185,15 @@ func (s *smoothing) save(ctx context.Context, model *nn.Llama, bar *display.Disp
 	if err != nil {
 		return err
 	}
+	last, err := s.modified() // so that --resume finds the same model
+	if err != nil {
+		return err
+	}
+	for _, name := range []string{"model.safetensors", checkpoint.ConfigName} {
+		if err := os.Chtimes(filepath.Join(s.dir, name), last, last); err != nil {
+			return err
+		}
+	}
 	for _, name := range s.source.Others() {
 		if _, err := os.Lstat(filepath.Join(s.dir, name)); err == nil || strings.HasSuffix(name, ".safetensors") {
 			continue
@@ -142,6 +203,20 @@ func (s *smoothing) save(ctx context.Context, model *nn.Llama, bar *display.Disp
 		}
 	}
 	return nil
+}
+
+// modified returns when the source was last written to.
+func (s *smoothing) modified() (last time.Time, err error) {
+	for _, name := range s.source.Files() {
+		stat, err := os.Stat(filepath.Join(s.source.Dir(), name))
+		if err != nil {
+			return last, err
+		}
+		if t := stat.ModTime(); t.After(last) {
+			last = t
+		}
+	}
+	return last, nil
 }
 
 // gainOf returns the recipe whose weights are most like those of a layout, with inputs that are
@@ -161,10 +236,4 @@ func gainOf(l *checkpoint.Layout) evaluate.Recipe {
 	}
 	recipe, _ := evaluate.ParseRecipe(name)
 	return recipe
-}
-
-// held returns the larger part of sequences, to be fitted to, and the tokens of the last quarter.
-func held(sequences [][]int32) (fitted [][]int32, rest []int32) {
-	n := len(sequences) - max(len(sequences)/4, 1)
-	return sequences[:n], slices.Concat(sequences[n:]...)
 }

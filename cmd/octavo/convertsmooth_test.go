@@ -27,8 +27,8 @@ func TestConvertSmooth(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "out")
 	stdout := succeed(t, "convert", model, "-o", out, "--to", "bf16", "--smooth", "0.5", "--tokens", tokens)
 	text := strings.Join(strings.Fields(stdout), " ")
-	require.Contains(t, text, "each without rounding; the logits of 1024 tokens are the same bits as before")
-	require.Contains(t, text, "with operands of fp8, 75 tokens of the text that it was not fitted to diverge by")
+	require.Contains(t, text, "none of them rounded; the logits of 825 tokens are the same bits as before")
+	require.Contains(t, text, "with operands of fp8, 274 tokens of the text that it was not fitted to diverge by")
 	var logits [2][]float32
 	for i, dir := range []string{model, out} {
 		c, err := checkpoint.Open(dir)
@@ -45,6 +45,12 @@ func TestConvertSmooth(t *testing.T) {
 	require.Len(t, entries, 1, "what was made meanwhile is gone")
 	line := []string{"convert", model, "-o", out + "2", "--to", "bf16", "--smooth"}
 	fail(t, 2, "give --calibrate or --tokens", append(line, "0.5")...)
-	fail(t, 1, "SmoothOptions.Strength is 1.5", append(line, "1.5", "--tokens", tokens)...)
+	fail(t, 2, "--smooth is 1.5", append(line, "1.5", "--tokens", tokens)...)
 	require.NoDirExists(t, out+"2")
+	before, err := os.ReadFile(filepath.Join(out, "model.safetensors"))
+	require.NoError(t, err)
+	fail(t, 2, "the model is in", "convert", out, "-o", out, "--to", "bf16", "--smooth", "0.5", "--tokens", tokens, "--overwrite")
+	after, err := os.ReadFile(filepath.Join(out, "model.safetensors"))
+	require.NoError(t, err)
+	require.Equal(t, before, after)
 }

@@ -87,19 +87,19 @@ func (s *service) handler() http.Handler {
 // complete answers a request. The error is of what came before the answer began.
 func (s *service) complete(w http.ResponseWriter, r *http.Request) error {
 	q := struct {
-		Prompt      string
-		MaxTokens   int     `json:"max_tokens"`
-		TopP        float64 `json:"top_p"`
-		Temperature float64
-		Seed        uint64
-		Stream      bool
-		Stop, Echo  any
+		Prompt                          string
+		MaxTokens                       int     `json:"max_tokens"`
+		TopP                            float64 `json:"top_p"`
+		Temperature                     float64
+		Seed                            uint64
+		Stream                          bool
+		Stop, Echo, Logprobs, Suffix, N any
 	}{MaxTokens: 16, Temperature: 1}
 	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 1<<20)).Decode(&q); err != nil {
 		return err
 	}
-	if q.Stop != nil || q.Echo == true {
-		return errors.New("stop and echo are not served")
+	if q.Stop != nil || q.Echo == true || q.Logprobs != nil || q.Suffix != nil || q.N != nil && q.N != 1.0 || q.MaxTokens < 1 {
+		return errors.New("want one completion of a token or more, without stop, echo, logprobs and suffix")
 	}
 	prompt, err := s.text.Encode(q.Prompt)
 	text, noText := s.text.Stream(false)
@@ -115,19 +115,19 @@ func (s *service) complete(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	id, begun := fmt.Sprintf("cmpl-%x", time.Now().UnixNano()), time.Now().Unix()
+	kind, whole, before, after := "application/json", "", "", ""
 	send := func(before, text string, reason any, after string, made int) {
 		choice := map[string]any{"index": 0, "text": text, "finish_reason": reason, "logprobs": nil}
 		data, _ := json.Marshal(map[string]any{
 			"id": id, "object": "text_completion", "created": begun, "model": s.name, "choices": []any{choice},
 			"usage": map[string]int{"prompt_tokens": len(prompt), "completion_tokens": made, "total_tokens": len(prompt) + made},
 		})
+		w.Header().Set("Content-Type", kind)
 		fmt.Fprintf(w, "%s%s%s", before, data, after)
 		http.NewResponseController(w).Flush()
 	}
-	whole, before, after := "", "", ""
 	if q.Stream {
-		before, after = "data: ", "\n\ndata: [DONE]\n\n"
-		w.Header().Set("Content-Type", "text/event-stream")
+		before, after, kind = "data: ", "\n\ndata: [DONE]\n\n", "text/event-stream"
 	}
 	for made := 1; ; made++ {
 		token, ok, err := tokens.Next()

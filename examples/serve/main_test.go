@@ -114,9 +114,10 @@ func TestCompletions(t *testing.T) {
 	require.JSONEq(t, `{"object": "list", "data": [{"id": "small", "object": "model", "owned_by": "octavo"}]}`, string(list))
 	for body, want := range map[string]string{
 		`{"prompt": 3}`:                        "json: cannot unmarshal number",
-		`{"prompt": "a", "max_tokens": -1}`:    "must not be negative",
+		`{"prompt": "a", "max_tokens": 0}`:     "want one completion",
+		`{"prompt": "a", "n": 2}`:              "want one completion",
 		`{"prompt": ""}`:                       "the prompt has no tokens",
-		`{"prompt": "a", "stop": "b"}`:         "stop and echo are not served",
+		`{"prompt": "a", "stop": "b"}`:         "without stop, echo",
 		`{"prompt": "a", "temperature": -1.5}`: "Sampling.Temperature is -1.5",
 	} {
 		c := answered(t, url, body)

@@ -34,7 +34,7 @@ type Options struct {
 
 	// Read, unless nil, writes the values of a parameter of the model, which are not there yet, to
 	// dst, such as [hf.Unread.Read]. They are read layer by layer, from one goroutine, and of no
-	// more than two layers there are values at once.
+	// more than two layers, or of the embedding or the head, there are values at once.
 	//
 	// [hf.Unread.Read]: https://pkg.go.dev/github.com/octavo-fp8/octavo/nn/hf#Unread.Read
 	Read func(p *nn.Param, dst []float32) error
@@ -238,7 +238,7 @@ func (e *evaluator) run(ctx context.Context) (err error) {
 	if err := l.with([]*nn.Param{e.table}, func() error { return e.embed(kept) }); err != nil {
 		return err
 	}
-	l.free = nil // of an embedding no layer has use
+	l.free = nil // no layer has use for memory of the embedding
 	for layer := range e.blocks {
 		if layer+1 < len(e.blocks) {
 			l.next = e.blocks[layer+1].Params()

@@ -43,7 +43,7 @@ func (l *loader) with(params []*nn.Param, do func() error) error {
 	}
 	if l.next != nil {
 		l.begin(l.next)
-		l.next = nil
+		l.next, l.free = nil, nil // what is left fits no layer that is like this one
 	}
 	err := do()
 	for i, p := range params {

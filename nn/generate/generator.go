@@ -79,6 +79,10 @@ func New(ctx context.Context, m *nn.Llama, o Options) (*Generator, error) {
 	if err := o.check(c.Layers, c.KVHeads); err != nil {
 		return nil, err
 	}
+	if m.Unread() {
+		return nil, optionError("the model's matrices share one memory of zeros, as those of nn.NewUnreadLlama: " +
+			"open it without Streamed")
+	}
 	g := &Generator{config: c, options: o}
 	g.config.Workers = o.Workers
 	g.keyDim, g.valueDim, _ = c.HeadDims()

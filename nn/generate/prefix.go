@@ -16,15 +16,17 @@ func (s *Server) keep(a *running) {
 		return
 	}
 	s.kept = append(s.kept, &prefix{slices.Concat(a.Prompt, a.result.Tokens)[:n], a.sequence})
-	if len(s.kept) > s.options.KeepPrefixes {
-		s.forget()
+	if len(s.kept) > max(s.options.KeepPrefixes, 0) {
+		s.forgetBut(nil)
 	}
 }
 
-// forget drops the pages of the oldest prefix, which are free unless others share them.
-func (s *Server) forget() {
-	s.kept[0].sequence.Truncate(0)
-	s.kept = slices.Delete(s.kept, 0, 1)
+// forgetBut drops the pages of the oldest prefix that is not the given one, or else of that: they are
+// free unless others share them.
+func (s *Server) forgetBut(last *Sequence) {
+	i := max(slices.IndexFunc(s.kept, func(p *prefix) bool { return p.sequence != last }), 0)
+	s.kept[i].sequence.Truncate(0)
+	s.kept = slices.Delete(s.kept, i, i+1)
 }
 
 // longestPrefix returns the sequence that has the most whole pages in common with a prompt, and

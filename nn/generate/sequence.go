@@ -92,6 +92,9 @@ func (s *Sequence) rotateAnew(ctx context.Context, more int) error {
 			}
 			anew.tokens += len(part)
 		}
+		for i := range s.layers {
+			s.layers[i].truncate(0) // pages that a server gives out
+		}
 		s.layers = anew.layers
 	}
 	s.long = long

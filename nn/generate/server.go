@@ -17,7 +17,8 @@ type ServerOptions struct {
 	Together int
 
 	// CacheBytes is the most memory for keys and values; 0: 1 GiB. A request begins when there is
-	// room for its prompt and all of its tokens.
+	// room for its prompt and all of its tokens. It does not count the largest values that a cache
+	// in e4m3 remembers of each head and token, four bytes, nor keys that LongRoPE has rotated anew.
 	CacheBytes int64
 
 	// KeepPrefixes is how many requests that have ended have their keys and values kept, while
@@ -105,7 +106,7 @@ func (s *Server) makePool() error {
 		}
 	}
 	scaling := g.config.RopeScaling
-	s.shares = s.options.KeepPrefixes > 0 && scaling.Short == nil && scaling.Long == nil
+	s.shares = scaling.Short == nil && scaling.Long == nil
 	return nil
 }
 
@@ -144,7 +145,7 @@ func (s *Server) Submit(ctx context.Context, r Request) (*Stream, error) {
 func (s *Server) notify() { signal(s.wake) }
 
 // Close ends all requests, with [ErrClosed], waits for the server to stop, and gives back the
-// generator. It may be called again.
+// generator. It may be called again, but not from Emit or Done, which the server waits for.
 func (s *Server) Close() {
 	s.mu.Lock()
 	s.closed = true
@@ -187,7 +188,7 @@ func (s *Server) endAll() {
 		st.end(ErrClosed)
 	}
 	for len(s.kept) > 0 {
-		s.forget()
+		s.forgetBut(nil)
 	}
 	s.waiting = nil
 }
@@ -212,27 +213,29 @@ func (s *Server) dropCanceled() {
 func (s *Server) admit() {
 	for len(s.waiting) > 0 && len(s.run.active) < s.options.Together {
 		st := s.waiting[0]
-		a, err := s.begin(st)
+		r := &st.request
+		need := pagesOf(s.run.generator.limitOf(r))
+		from, n := s.longestPrefix(r.Prompt)
+		for s.room() < need-n/pageTokens {
+			if len(s.kept) == 0 {
+				return // until others end
+			}
+			s.forgetBut(from)
+			from, n = s.longestPrefix(r.Prompt)
+		}
+		s.waiting = s.waiting[1:]
+		a, err := s.begin(st, from, n)
 		if err != nil {
-			s.waiting = s.waiting[1:]
 			st.end(err)
 			continue
 		}
-		for s.room(a) < 0 && len(s.kept) > 0 {
-			s.forget()
-		}
-		if s.room(a) < 0 { // wait until others end
-			s.free(a)
-			return
-		}
-		s.waiting = s.waiting[1:]
 		s.run.active = append(s.run.active, a)
 		s.streams[a] = st
 	}
 }
 
-// begin returns a request with the tokens that it shares with others.
-func (s *Server) begin(st *Stream) (*running, error) {
+// begin returns a request with the first n tokens of another one.
+func (s *Server) begin(st *Stream, from *Sequence, n int) (*running, error) {
 	r := &st.request
 	g := s.run.generator
 	sequence, err := g.newSequence(g.limitOf(r), s.pool)
@@ -240,7 +243,7 @@ func (s *Server) begin(st *Stream) (*running, error) {
 		return nil, named(r.Name, err)
 	}
 	sequence.Name, sequence.least = r.Name, len(r.Prompt)
-	if from, n := s.longestPrefix(r.Prompt); n > 0 {
+	if n > 0 {
 		sequence.share(from, n)
 		s.shared += n
 	}
@@ -248,13 +251,13 @@ func (s *Server) begin(st *Stream) (*running, error) {
 	return &running{Request: r, result: &st.result, sequence: sequence, left: r.Prompt[sequence.tokens:]}, nil
 }
 
-// room returns how many pages are left when all that is run and a have theirs.
-func (s *Server) room(a *running) int {
+// room returns how many pages are left when all that is run has its own.
+func (s *Server) room() int {
 	left := s.pages
 	if s.pool != nil {
 		left = s.pool[0].FreePages()
 	}
-	for _, a := range append([]*running{a}, s.run.active...) {
+	for _, a := range s.run.active {
 		left -= pagesOf(a.sequence.limit)
 		if s.pool != nil {
 			left += len(a.sequence.layers[0].pages.Pages())
@@ -313,7 +316,7 @@ func (s *Server) finish(a *running, err error) {
 	s.run.active = slices.DeleteFunc(s.run.active, func(b *running) bool { return a == b })
 	st := s.streams[a]
 	delete(s.streams, a)
-	if s.ctx.Err() != nil {
+	if err != nil && s.ctx.Err() != nil {
 		err = ErrClosed
 	}
 	st.end(err)

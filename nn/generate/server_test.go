@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/octavo-fp8/octavo/internal/testutil"
+	"github.com/octavo-fp8/octavo/nn"
 	"github.com/octavo-fp8/octavo/nn/generate"
 )
 
@@ -104,6 +105,30 @@ func serveAll(t *testing.T, s *generate.Server, list []generate.Request, want []
 		})
 	}
 	all.Wait()
+}
+
+// TestServerLongRoPE checks that a request whose keys are rotated anew gives back its pages.
+func TestServerLongRoPE(t *testing.T) {
+	c := model(t).Config()
+	c.Layers, c.Context = 1, 160
+	c.RopeScaling = nn.RopeScaling{Original: 70, Short: []float64{1, 1, 1, 1}, Long: []float64{1, 2, 3, 4}}
+	m, err := nn.NewLlama(c, 1)
+	require.NoError(t, err)
+	g := generator(t, m, generate.Options{})
+	r := generate.Request{Prompt: tokensOf(rand.New(rand.NewPCG(1, 1)), 66, c.Vocab), Tokens: 20}
+	want, _, err := g.Generate(t.Context(), r)
+	require.NoError(t, err)
+	s, err := generate.NewServer(g, generate.ServerOptions{CacheBytes: roomFor(t, g, 86)})
+	require.NoError(t, err)
+	for range 3 {
+		st, err := s.Submit(t.Context(), r)
+		require.NoError(t, err)
+		got, err := st.Result()
+		require.NoError(t, err)
+		require.Equal(t, want.Tokens, got.Tokens)
+	}
+	s.Close()
+	require.Zero(t, s.HeldPages())
 }
 
 // TestServerStreams checks that tokens come one by one, that one who does not take them holds up

@@ -23,7 +23,7 @@ type Stream struct {
 
 func newStream(ctx context.Context, r Request) *Stream {
 	st := &Stream{request: r, ctx: ctx, more: make(chan struct{}, 1)}
-	st.request.Prompt = slices.Clone(r.Prompt)
+	st.request.Prompt, st.request.Ends = slices.Clone(r.Prompt), slices.Clone(r.Ends)
 	st.request.Emit = func(token int32) error {
 		st.mu.Lock()
 		st.tokens = append(st.tokens, token)

@@ -175,7 +175,7 @@ const (
 		exponential_decay_length_penalty suppress_tokens begin_suppress_tokens
 		id2label label2id num_labels problem_type finetuning_task task_specific_params
 		tokenizer_class prefix torchscript use_bfloat16 is_decoder is_llama_config
-		aux_loss_alpha seq_aux ep_size router_jitter_noise`
+		aux_loss_alpha seq_aux ep_size router_jitter_noise max_sequence_length pruned_heads`
 )
 
 func (d *described) readMetadata(f *fields, c *checkpoint.Checkpoint) {

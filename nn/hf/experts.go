@@ -74,6 +74,9 @@ var qwenExperts = feature{
 		var listed []int
 		f.read("mlp_only_layers", want, &listed)
 		step := f.size("decoder_sparse_step")
+		if f.countOr("shared_expert_intermediate_size", 0) != 0 {
+			f.refuse("shared_expert_intermediate_size", "0: experts of this architecture are not shared")
+		}
 		if f.err != nil || d.Layers > 1<<20 {
 			return
 		}

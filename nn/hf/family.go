@@ -81,7 +81,7 @@ var families = []family{
 			"num_experts": 128, "num_experts_per_tok": 8, "moe_intermediate_size": 768,
 			"decoder_sparse_step": 1`,
 		features: llamaLike(attentionBias, normedHeads, windowIfUsed, qwenExperts),
-		unread:   "max_window_layers",
+		unread:   "max_window_layers use_qk_norm", // queries and keys are always normalized
 	},
 	{
 		architecture: "Gemma3ForCausalLM", types: "gemma3_text",
@@ -133,7 +133,8 @@ var families = []family{
 	},
 	{
 		architecture: "DeepseekV3ForCausalLM", types: "deepseek_v3 kimi_k2",
-		defaults: `"max_position_embeddings": 4096, "rope_interleave": true, "norm_topk_prob": true`,
+		defaults: `"max_position_embeddings": 4096, "rope_interleave": true, "norm_topk_prob": true,
+			"q_lora_rank": 1536, "n_shared_experts": 1`,
 		features: []feature{
 			sizes, eps, tied, activation, positions, latents, latentRope, interleave, sigmoidExperts, noBiases,
 		},
@@ -142,7 +143,7 @@ var families = []family{
 	{
 		architecture: "DeepseekV2ForCausalLM", types: "deepseek_v2",
 		defaults: `"max_position_embeddings": 2048, "first_k_dense_replace": 0, "n_shared_experts": 2,
-			"routed_scaling_factor": 1, "topk_method": "greedy"`,
+			"routed_scaling_factor": 1, "topk_method": "greedy", "q_lora_rank": 1536`,
 		features: []feature{
 			sizes, eps, tied, activation, positions, latents, latentRope, softmaxExperts, noBiases,
 		},

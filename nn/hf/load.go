@@ -67,6 +67,7 @@ const DefaultContext = 4096
 //
 // The error is [ErrConfig], [ErrTensor] or one of package checkpoint, nn or of the context.
 func Load(ctx context.Context, c *checkpoint.Checkpoint, o Options) (*nn.Llama, error) {
+	o.Streamed = false
 	l, err := open(ctx, c, o, 32)
 	if err != nil {
 		return nil, err

@@ -70,10 +70,12 @@ var (
 			types := false
 			f.object(parametersKey, func(o *fields) {
 				if types = o.raw(full) != nil || o.raw(sliding) != nil; !types {
+					if len(o.values) > 0 { // which transformers leaves unread
+						f.refuse(parametersKey, "an object for "+full+" and one for "+sliding)
+					}
 					return
 				}
 				o.object(full, func(in *fields) {
-					in.defaults = f.defaults
 					d.readRopeObject(f, in, false, ropeTypes)
 				})
 				o.object(sliding, func(in *fields) {
@@ -128,7 +130,9 @@ func (d *described) readRopeObject(f, o *fields, partial bool, types string) {
 		from.refuse(partialKey, "1: models of this architecture rotate whole heads")
 	}
 	if n := int(float64(headDim(d.Config)) * factor); d.MLA == nil && n != headDim(d.Config) {
-		d.RotaryDim = n
+		if d.RotaryDim = n; n == 0 {
+			f.refuse(partialKey, "a part of a head with an element or more")
+		}
 	}
 	d.readScaling(f, o, types)
 	if o.err == nil {
@@ -137,7 +141,8 @@ func (d *described) readRopeObject(f, o *fields, partial bool, types string) {
 	// Members of one way are left alone by the others.
 	o.know("type", "rope_type", "factor", originalKey, "low_freq_factor", "high_freq_factor",
 		"attention_factor", "beta_fast", "beta_slow", "mscale", "mscale_all_dim", "truncate",
-		"short_factor", "long_factor")
+		"short_factor", "long_factor",
+		"attn_factor", "finetuned") // which transformers leaves alone, though others do not
 	o.refuseOthers(func(string) bool { return false })
 }
 
@@ -163,6 +168,9 @@ func (d *described) readScaling(f, o *fields, types string) {
 		kind = "longrope"
 	}
 	ratio := func() float64 { return o.number("factor", float64(most)/float64(max(original, 1))) }
+	if d.MLA != nil && kind != "default" && kind != "yarn" && kind != "linear" && o.notNegative("mscale_all_dim") != 0 {
+		o.refuse("mscale_all_dim", "0 with rope_type "+kind)
+	}
 	switch kind {
 	case "default", "dynamic": // which differ in longer sequences than there can be
 		return

@@ -31,7 +31,7 @@ type SmoothOptions struct {
 // Smoothing is what [Smooth] did.
 type Smoothing struct {
 	Channels int      // that were divided by a power of two other than 1
-	Values   int      // of weights that are others than before
+	Values   int      // of weights that were multiplied, twice where rows and columns were
 	Limited  int      // channels whose power was made smaller, so that no value lost a bit
 	Left     []string // what was left as it is, and why
 
@@ -46,9 +46,9 @@ type Smoothing struct {
 // of the up and the value projection. The sequences say how large channels are.
 //
 // Since factors are powers of two, the model computes the same function: products of single
-// values are the same, and so are all sums, unless something under- or overflows. Smooth proves
-// it: it checks that each value it changes can be changed back, and runs the sequences again and
-// compares all bits of the logits.
+// values are the same, and so are all sums, unless something under- or overflows. Smooth checks
+// what it can: it checks that each value it changes keeps all of its bits, and runs the sequences
+// again and compares the logits, by a 64-bit sum of the bits of each row.
 //
 // The error is [nn.ErrInput] for sequences that the model cannot have and none at all,
 // [ErrNotFinite] for an input that has no largest magnitude, [ErrTensor] where a logit differs, or
@@ -359,7 +359,7 @@ func (s *smoother) exact(g *foldGroup, channel, power int) bool {
 // String says what was done, in a sentence.
 func (s Smoothing) String() string {
 	text := fmt.Sprintf("%d channels were divided by powers of two, which are in the weights that they meet: "+
-		"%d values were multiplied, each without rounding; the logits of %d tokens are the same bits as before",
+		"%d values were multiplied, some of them twice, none of them rounded; the logits of %d tokens are the same bits as before",
 		s.Channels, s.Values, s.Tokens)
 	if s.Limited > 0 {
 		text += fmt.Sprintf("; %d powers were made smaller, so that no value would lose a bit", s.Limited)

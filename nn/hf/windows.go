@@ -67,7 +67,6 @@ var windowsInTurn = feature{
 var gemmaWindows = feature{
 	func(d *described, f *fields) {
 		pattern := f.sizeOr("sliding_window_pattern", 1)
-		pattern = f.sizeOr("_sliding_window_pattern", pattern)
 		d.readTypes(f, f.sizeOr(windowKey, 0), func(layer int) bool { return (layer+1)%pattern != 0 })
 	},
 	windowsInTurn.write,
