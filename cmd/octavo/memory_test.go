@@ -48,7 +48,7 @@ func TestTooLittleMemory(t *testing.T) {
 		{[]string{"quantize", weight, "-o", filepath.Join(dir, "out"), "--profile", "deepseek"}, `F32 [128 4096] does not fit in memory: it takes 2 MiB, and GOMEMLIMIT allows 1 MiB: leave it out with --only`},
 		{[]string{"inspect", weight}, "F32 [128 4096] does not fit in memory: it takes 4.5 MiB, and GOMEMLIMIT allows 1 MiB: leave it out with --only"},
 		{[]string{"convert", weight, "-o", filepath.Join(dir, "converted"), "--to", "bf16"}, "elements does not fit in memory: it takes "},
-		{[]string{"evaluate", testutil.Shared(t, "models", "llama"), "--tokens", ids}, "the model as FP32 does not fit in memory: it takes "},
+		{[]string{"evaluate", testutil.Shared(t, "models", "llama"), "--tokens", ids}, "a model of which two layers are kept as FP32 does not fit in memory: it takes "},
 		{[]string{"generate", "--model", testutil.Shared(t, "models", "llama"), "--ids", "--prompt", "1 2", "--recipe", "none"}, "the model in 16 bits for each weight does not fit in memory: it takes "},
 	} {
 		var stdout, stderr bytes.Buffer

@@ -129,7 +129,7 @@ func open(ctx context.Context, c *checkpoint.Checkpoint, o Options, bits int) (*
 	}
 	what, make := "the model as FP32", nn.NewZeroLlama
 	if o.Streamed {
-		bits, what, make = 32, "two layers and the embedding as FP32", nn.NewUnreadLlama
+		bits, what, make = 32, "a model of which two layers are kept as FP32", nn.NewUnreadLlama
 	}
 	if bits != 32 {
 		what = fmt.Sprintf("the model in %d bits for each weight", bits)
