@@ -30,8 +30,8 @@ type Live struct {
 // Put adds where it is. It is put once, into a page whose Live it is.
 func (l Live) Put(b *Body) {
 	b.Put(`<p class="live notice" data-written="%s" data-every="%s" data-late="%s"><strong>Running: %s</strong>, written at %s.
-<span class="late" role="status"></span><noscript> It is written again about every %s while the run goes on: if that time is long past, the run was stopped.</noscript></p>
-`, l.Written.UnixMilli(), l.Every.Seconds(), l.Late.Seconds(), l.Status, l.Written.UTC().Format("2006-01-02 15:04:05 UTC"), l.Every)
+<span class="late" role="status"></span><noscript> While the run goes on it is written again within %s, unless a step takes longer: if more time has passed, the run may have been stopped or killed.</noscript></p>
+`, l.Written.UnixMilli(), l.Every.Seconds(), l.Late.Seconds(), l.Status, l.Written.UTC().Format("2006-01-02 15:04:05 UTC"), l.Late)
 }
 
 // Page is a page and what it carries besides its frame.

@@ -37,6 +37,7 @@ type heatPart struct {
 type heatMeasure struct {
 	Name    string      `json:"name"`
 	Unit    string      `json:"unit"`
+	Log     bool        `json:"log"`
 	Classes []heatClass `json:"classes"`
 	Parts   []numbers   `json:"parts"` // the values of each cell
 	Where   []int       `json:"where"` // of each cell, which row has the largest
@@ -88,7 +89,7 @@ func (b *binned) json() ([]byte, error) {
 		d.Parts = append(d.Parts, heatPart{name, c.Light, c.Dark})
 	}
 	for i, m := range b.Measures {
-		of := heatMeasure{Name: m.Name, Unit: m.Unit, Parts: make([]numbers, len(b.Parts))}
+		of := heatMeasure{Name: m.Name, Unit: m.Unit, Log: m.Log, Parts: make([]numbers, len(b.Parts))}
 		for _, c := range m.Classes {
 			of.Classes = append(of.Classes, heatClass{numbers{c.From}, c.Name, c.Color.Light, c.Color.Dark})
 		}

@@ -29,6 +29,7 @@ type HeatRow struct{ Name, Group string }
 // Measure is what the colours of cells say.
 type Measure struct {
 	Name, Unit string
+	Log        bool      // curves are on a logarithmic axis
 	Classes    []Class   // the lowest first
 	Values     []float64 // of each part of each column of each row, from 0 to +Inf, which is not finite; NaN: there is none
 }

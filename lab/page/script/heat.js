@@ -212,7 +212,7 @@ class HeatMap {
 
   showSeries(row) {
     this.shown = row;
-    const measure = this.measures[this.chosen], n = this.from.length, logY = measure.classes[0].from[0] > 0;
+    const measure = this.measures[this.chosen], n = this.from.length, logY = measure.log;
     const values = part => part.slice(row * n, (row + 1) * n).map(v => v === null || v === Infinity || logY && v === 0 ? null : v);
     const series = this.parts.map((part, i) => ({
       ...part, mark: "line", dashed: false, width: 4 - i, x: this.from, y: values(measure.parts[i]), spread: null, names: null,
