@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"fmt"
-	"io"
 	"path/filepath"
 	"time"
 
@@ -22,7 +21,7 @@ const (
 const (
 	firstShown = time.Second     // after the beginning
 	shownEvery = 5 * time.Second // or less often
-	shownShare = 400             // writing takes 1 in so many of the time at most
+	shownShare = 120             // writing takes 1 in so many of the time
 )
 
 // liveRun shows a run while it goes on. Where that fails it warns, and the run goes on unseen.
@@ -33,48 +32,59 @@ type liveRun struct {
 	note     func(path string) // is told once, where the page is
 	clock    func() time.Time
 
-	last, lastStep time.Time
-	pause          time.Duration // until the next
-	longest        time.Duration // from step to step
-	shown, failed  bool
+	begin, due, lastStep time.Time
+	longest              time.Duration // from step to step
+	spent                time.Duration // in showing
+	shown                int
+	failed               bool
 }
 
 func newLiveRun(run *outdir.Run, m outdir.Manifest) *liveRun {
 	now := time.Now()
-	return &liveRun{run: run, manifest: m, clock: time.Now, last: now, lastStep: now, pause: firstShown}
+	return &liveRun{run: run, manifest: m, clock: time.Now, begin: now, due: now.Add(firstShown), lastStep: now}
 }
 
 // step shows the run after a step, if that is due.
 func (l *liveRun) step(soFar func() *comparison.Result) {
-	begin := l.clock()
-	l.longest, l.lastStep = max(l.longest, begin.Sub(l.lastStep)), begin
-	if l.failed || begin.Sub(l.last) < l.pause {
+	now := l.clock()
+	l.longest, l.lastStep = max(l.longest, now.Sub(l.lastStep)), now
+	if l.failed || now.Before(l.due) {
 		return
 	}
-	if err := l.show(soFar()); err != nil {
+	if err := l.show(soFar(), now); err != nil {
 		l.failed = true
 		l.warn(fmt.Errorf("the run goes on, but %s shows it no more: %w", livePage, err))
 		return
 	}
-	if !l.shown {
+	if l.shown++; l.shown == 1 {
 		l.note(textout.Name(filepath.Join(l.run.Dir(), livePage)))
 	}
-	end := l.clock()
-	l.shown, l.last, l.lastStep = true, end, end
-	l.pause = max(shownEvery, shownShare*end.Sub(begin))
+	l.lastStep = l.clock()
+	l.spent += l.lastStep.Sub(now)
+	l.due = later(l.lastStep.Add(shownEvery), l.begin.Add(shownShare*(l.spent+l.cost())))
 }
 
-func (l *liveRun) show(r *comparison.Result) error {
-	if begin := l.clock(); !l.shown { // how long that takes says how often it can be done
-		if err := r.WritePage(io.Discard, l.manifest.Command, l.manifest.Machine); err != nil {
-			return err
-		}
-		l.pause = shownShare * 2 * l.clock().Sub(begin)
+// cost is what showing the run takes once.
+func (l *liveRun) cost() time.Duration { return l.spent / time.Duration(max(1, l.shown)) }
+
+func later(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return b
 	}
-	every := max(shownEvery, l.pause, l.longest).Round(time.Second)
+	return a
+}
+
+// firstLate is how long the second page may take, when it is not known what one costs.
+const firstLate = 2 * time.Minute
+
+func (l *liveRun) show(r *comparison.Result, now time.Time) error {
+	every := max(shownEvery, shownShare*l.cost(), l.longest).Round(time.Second)
 	r.Live = page.Live{
 		Status:  fmt.Sprintf("step %d of %d", len(r.Points), r.Options.Steps),
-		Written: l.clock(), Every: every, Late: 3*every + 30*time.Second,
+		Written: now, Every: every, Late: 3*every + 30*time.Second,
+	}
+	if l.shown == 0 {
+		r.Live.Late += firstLate
 	}
 	var html, state bytes.Buffer
 	if err := r.WritePage(&html, l.manifest.Command, l.manifest.Machine); err != nil {
@@ -88,7 +98,7 @@ func (l *liveRun) show(r *comparison.Result) error {
 
 // end makes the page one that leads to that of the run.
 func (l *liveRun) end() error {
-	if !l.shown {
+	if l.shown == 0 {
 		return nil
 	}
 	p := page.Page{Title: "octavo train", Style: page.Format(`<meta http-equiv="refresh" content="0; url=%s">`, pageFile)}

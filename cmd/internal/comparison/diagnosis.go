@@ -19,6 +19,7 @@ type Diagnosis struct {
 	Summary  string `json:"summary"`        // the verdict as a sentence
 	Steps    int    `json:"stepsJudged"`    // that were judged
 	Operands int    `json:"operandsJudged"` // likewise
+	Healthy  int    `json:"operandsHealthy"` // of those
 	Suspect  int    `json:"operandsSuspect"`
 	Sick     int    `json:"operandsSick"`
 
@@ -81,6 +82,9 @@ func (r *Result) Diagnosis() Diagnosis {
 		for _, o := range h.operands {
 			if o.Judged {
 				v.Operands++
+				if !sick[o.Tensor] && !suspect[o.Tensor] {
+					v.Healthy++
+				}
 			}
 		}
 	}

@@ -60,16 +60,16 @@ func (r *Result) putVerdict(p *page.Page, v Diagnosis) {
 	p.Put("<p%s><strong>%s</strong></p>\n", class, v.Summary)
 	frame.Each(&p.Body, "<p class=\"bad\">%s</p>\n", r.badLines())
 	var rows [][]any
-	if n := v.Operands - v.Suspect - v.Sick; n > 0 {
-		rows = append(rows, []any{frame.HTML(`<span class="met">healthy</span>`), fmt.Sprintf("%d of %d operands, in the %d steps that were judged", n, v.Operands, v.Steps)})
-	}
 	for _, of := range []struct {
 		health telemetry.Health
 		class  string
-	}{{telemetry.Suspect, "undecided"}, {telemetry.Sick, "missed"}} {
+	}{{telemetry.Sick, "missed"}, {telemetry.Suspect, "undecided"}} {
 		if text := v.named(of.health); text != "" {
 			rows = append(rows, []any{frame.Format(`<span class="%s">%v</span>`, of.class, of.health), text})
 		}
+	}
+	if n := v.Healthy; n > 0 {
+		rows = append(rows, []any{frame.HTML(`<span class="met">healthy</span>`), fmt.Sprintf("%d of %d operands, in the %d steps that were judged", n, v.Operands, v.Steps)})
 	}
 	rows = append(rows, []any{frame.HTML(`<span class="unjudged">not judged</span>`), strings.Join(v.NotJudged, "; ")})
 	p.Table(frame.Table{Columns: frame.Columns("", "health", "of what"), Rows: rows})
@@ -124,7 +124,7 @@ func (r *Result) putLosses(p *page.Page, v Diagnosis) {
 	p.Put("<h2>What the operands lost</h2>\n")
 	h := r.heatMap()
 	if len(h.Columns) > 0 {
-		p.Put("<p class=\"note\">Shown are the steps whose telemetry was kept, every %s by --telemetry-every. The verdict is about all steps.</p>\n", r.Options.TelemetryEvery)
+		p.Put("<p class=\"note\">Shown are the steps whose telemetry was kept, one in %s by --telemetry-every. The verdict is about all steps.</p>\n", r.Options.TelemetryEvery)
 	}
 	p.HeatMap(h)
 	if len(v.Findings) > 0 {

@@ -21,10 +21,20 @@ class HeatMap {
     this.beside = document.createElement("div");
     figure.after(this.beside);
     this.listen();
-    const most = this.cells.map(cells => cells.reduce((most, v) => Math.max(most, v ?? 0), 0));
-    this.choose(Math.max(0, most.findIndex(v => v > 0)));
-    const worst = this.cells[this.chosen].indexOf(most[this.chosen]);
-    if (worst >= 0) this.showSeries(Math.floor(worst / this.from.length));
+    this.begin();
+  }
+
+  // begin shows the measure with the most cells of the worst class that there is, and its worst row.
+  begin() {
+    const reached = this.measures.map((m, i) => {
+      const all = this.cells[i].filter(v => v !== null).map(v => m.log && v < Infinity ? 0 : m.classes.findLastIndex(c => v >= c.from[0]));
+      const worst = all.reduce((most, c) => Math.max(most, c), 0);
+      return worst && 1e9 * worst + all.filter(c => c === worst).length;
+    });
+    this.choose(reached.indexOf(Math.max(...reached)));
+    const cells = this.cells[this.chosen], most = cells.reduce((most, v) => Math.max(most, v ?? 0), 0);
+    this.showSeries(Math.max(0, Math.floor(cells.indexOf(most) / this.from.length)));
+    this.draw();
   }
 
   // largest returns that of the parts of each cell, or null.
