@@ -15,10 +15,10 @@ import (
 
 // Diagnosis is the health of the FP8 model: what its operands lost in each of all steps.
 type Diagnosis struct {
-	Verdict  string `json:"verdict"`        // healthy, suspect, sick, or undecided
-	Summary  string `json:"summary"`        // the verdict as a sentence
-	Steps    int    `json:"stepsJudged"`    // that were judged
-	Operands int    `json:"operandsJudged"` // likewise
+	Verdict  string `json:"verdict"`         // healthy, suspect, sick, or undecided
+	Summary  string `json:"summary"`         // the verdict as a sentence
+	Steps    int    `json:"stepsJudged"`     // that were judged
+	Operands int    `json:"operandsJudged"`  // likewise
 	Healthy  int    `json:"operandsHealthy"` // of those
 	Suspect  int    `json:"operandsSuspect"`
 	Sick     int    `json:"operandsSick"`
