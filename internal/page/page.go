@@ -53,7 +53,7 @@ func (p *Page) Write(w io.Writer) error {
 	style, begin := p.Style, HTML("")
 	if !p.Live.Written.IsZero() {
 		style += Format(`<noscript><meta http-equiv="refresh" content="%s"></noscript>`, int(p.Live.Every.Seconds()))
-		begin = HTML(following) + "live.begin();\n"
+		begin = "\n" + HTML(following) + "live.begin();\n"
 	}
 	b.Put(`<!DOCTYPE html>
 <html lang="en">
@@ -79,8 +79,7 @@ func (p *Page) Write(w io.Writer) error {
 	if p.Script != "" {
 		b.Put("\n%s", p.Script)
 	}
-	b.Put("\n%s", begin)
-	b.Put("})();\n</script>\n</body>\n</html>\n")
+	b.Put("%s})();\n</script>\n</body>\n</html>\n", begin)
 	_, err := io.WriteString(w, string(b.HTML()))
 	return err
 }
