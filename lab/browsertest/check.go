@@ -115,6 +115,19 @@ func (b *Browser) Open(t *testing.T, file string) Tab {
 	return Tab{o}
 }
 
+// Until evaluates a script in a page that is open until it comes to what is wanted. The page may
+// load anew meanwhile.
+func Until(t *testing.T, o Tab, script, want string) {
+	t.Helper()
+	got := ""
+	for end := time.Now().Add(patience / 4); time.Now().Before(end) && got != want; time.Sleep(50 * time.Millisecond) {
+		if now, err := chromedp.Run(o.ctx, chromedp.Evaluate[string](script, chromedp.EvalAwaitPromise)); err == nil {
+			got = now
+		}
+	}
+	require.Equal(t, want, got)
+}
+
 // In is [Evaluate] in a page that is open.
 func In[T any](t *testing.T, o Tab, script string) T {
 	t.Helper()
