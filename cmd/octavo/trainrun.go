@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/octavo-fp8/octavo/cmd/internal/comparison"
+	"github.com/octavo-fp8/octavo/cmd/internal/display"
 	"github.com/octavo-fp8/octavo/cmd/internal/machine"
 	"github.com/octavo-fp8/octavo/cmd/internal/outdir"
 	"github.com/octavo-fp8/octavo/internal/text"
@@ -118,7 +119,8 @@ type trainRuns struct{ run, model, landed *outdir.Run }
 // trainAndReport trains, and writes and prints what there is.
 func trainAndReport(ctx context.Context, cmd *cobra.Command, dirs trainRuns, flags trainFlags, o comparison.Options, text text.Text) error {
 	run, model := dirs.run, dirs.model
-	result, failure := train(ctx, cmd, run.Dir(), flags, o, text)
+	live := newLiveRun(run, trainManifest(flags, o.Complete()))
+	result, failure := train(ctx, cmd, live, flags, o, text)
 	if result == nil {
 		return failure
 	}
@@ -127,6 +129,9 @@ func trainAndReport(ctx context.Context, cmd *cobra.Command, dirs trainRuns, fla
 			failure = stopped(ctx, noStep)
 		}
 		return failure
+	}
+	if err := live.end(); err != nil {
+		return err
 	}
 	if err := writeTrain(run, flags, result); err != nil {
 		return err
@@ -162,17 +167,24 @@ func trainDirectory(flags trainFlags) (*outdir.Run, error) {
 	}
 	return runDirectory(trainName, dir, outdir.Options{
 		Overwrite: flags.overwrite || flags.resume,
-		Files:     []string{pageFile, curvesFile, telemetryFile, spikesFile, resultFile, metricsFile, lossSVGFile, lossPNGFile},
+		Files:     []string{pageFile, curvesFile, telemetryFile, spikesFile, resultFile, metricsFile, lossSVGFile, lossPNGFile, livePage, liveState},
 	})
 }
 
 // train does the steps and shows how far they are.
-func train(ctx context.Context, cmd *cobra.Command, dir string, flags trainFlags, o comparison.Options, text text.Text) (*comparison.Result, error) {
+func train(ctx context.Context, cmd *cobra.Command, live *liveRun, flags trainFlags, o comparison.Options, text text.Text) (*comparison.Result, error) {
 	bar := newDisplay(cmd)
 	defer bar.Finish()
 	bar.Unit("steps")
+	live.warn = func(err error) { warn(bar, "%v", err) }
+	live.note = func(path string) {
+		if progressMode(cmd) != display.None {
+			fmt.Fprintf(bar, "octavo: the run is shown by %s while it goes on\n", path)
+		}
+	}
+	o.Show = live.step
 	checkpoints := comparison.Checkpoints{
-		Dir: dir, Every: flags.checkpointEvery, Keep: flags.keepCheckpoints, Resume: flags.resume, Replace: flags.overwrite,
+		Dir: live.run.Dir(), Every: flags.checkpointEvery, Keep: flags.keepCheckpoints, Resume: flags.resume, Replace: flags.overwrite,
 		Async: !flags.checkpointSync,
 		Warn:  func(err error) { warn(bar, "%v", err) },
 	}
@@ -191,7 +203,7 @@ func trainText(path string) (text.Text, error) {
 
 // writeTrain writes the files of a run.
 func writeTrain(run *outdir.Run, flags trainFlags, result *comparison.Result) error {
-	m := outdir.Manifest{Kind: "train", Command: trainCommandLine(flags, result.Options), Machine: trainMachine()}
+	m := trainManifest(flags, result.Options)
 	for _, file := range []struct {
 		name  string
 		write func(io.Writer) error
@@ -216,6 +228,10 @@ func writeTrain(run *outdir.Run, flags trainFlags, result *comparison.Result) er
 		return comparison.RemoveCheckpoints(run.Dir())
 	}
 	return nil
+}
+
+func trainManifest(flags trainFlags, o comparison.Options) outdir.Manifest {
+	return outdir.Manifest{Kind: "train", Command: trainCommandLine(flags, o), Machine: trainMachine()}
 }
 
 // trainMachine says what a run was computed by.

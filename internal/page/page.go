@@ -6,6 +6,7 @@ package page
 import (
 	_ "embed"
 	"io"
+	"time"
 )
 
 //go:embed style.css
@@ -13,6 +14,25 @@ var sheet string
 
 //go:embed script/scheme.js
 var scheme string
+
+//go:embed script/live.js
+var following string
+
+// Live is of a page of something that goes on and that is written again and again. A browser
+// shows the newest by itself, and says so where it is not written any more.
+type Live struct {
+	Status  string    // how far it is, behind "Running: "
+	Written time.Time // zero: the page is of what has ended
+	Every   time.Duration
+	Late    time.Duration // after which something is wrong
+}
+
+// Put adds where it is. It is put once, into a page whose Live it is.
+func (l Live) Put(b *Body) {
+	b.Put(`<p class="live notice" data-written="%s" data-every="%s" data-late="%s"><strong>Running: %s</strong>, written at %s.
+<span class="late" role="status"></span><noscript> While the run goes on it is written again within %s, unless a step takes longer: if more time has passed, the run may have been stopped or killed.</noscript></p>
+`, l.Written.UnixMilli(), l.Every.Seconds(), l.Late.Seconds(), l.Status, l.Written.UTC().Format("2006-01-02 15:04:05 UTC"), l.Late)
+}
 
 // Page is a page and what it carries besides its frame.
 type Page struct {
@@ -23,11 +43,18 @@ type Page struct {
 	// Before and After stand before and after the style of the frame, Library is a
 	// script of its own, and Script the end of the frame's, all of whose names it sees.
 	Before, After, Library, Script HTML
+
+	Live Live
 }
 
 // Write writes the page.
 func (p *Page) Write(w io.Writer) error {
 	var b Body
+	style, begin := p.Style, HTML("")
+	if !p.Live.Written.IsZero() {
+		style += Format(`<noscript><meta http-equiv="refresh" content="%s"></noscript>`, int(p.Live.Every.Seconds()))
+		begin = "\n" + HTML(following) + "live.begin();\n"
+	}
 	b.Put(`<!DOCTYPE html>
 <html lang="en">
 <head>
@@ -44,7 +71,7 @@ func (p *Page) Write(w io.Writer) error {
 <main>
 %s
 </main>
-`, p.Title, p.Before, HTML(sheet), p.After, p.Style, p.Main)
+`, p.Title, p.Before, HTML(sheet), p.After, style, p.Main)
 	if p.Library != "" {
 		b.Put("<script>%s</script>\n", p.Library)
 	}
@@ -52,7 +79,7 @@ func (p *Page) Write(w io.Writer) error {
 	if p.Script != "" {
 		b.Put("\n%s", p.Script)
 	}
-	b.Put("})();\n</script>\n</body>\n</html>\n")
+	b.Put("%s})();\n</script>\n</body>\n</html>\n", begin)
 	_, err := io.WriteString(w, string(b.HTML()))
 	return err
 }

@@ -101,9 +101,37 @@ func (o *tab) screenshot(t *testing.T, name string) {
 // gives, comes to.
 func Evaluate[T any](t *testing.T, b *Browser, file, script string) T {
 	t.Helper()
+	return In[T](t, b.Open(t, file), script)
+}
+
+// Tab is a page that stays open.
+type Tab struct{ *tab }
+
+// Open opens a page on a desk. It is closed with the test.
+func (b *Browser) Open(t *testing.T, file string) Tab {
+	t.Helper()
 	o := b.open(t, file, Views()[0])
 	o.settle(t)
-	result := evaluate[T](t, o, script)
+	return Tab{o}
+}
+
+// Until evaluates a script in a page that is open until it comes to what is wanted. The page may
+// load anew meanwhile.
+func Until(t *testing.T, o Tab, script, want string) {
+	t.Helper()
+	got := ""
+	for end := time.Now().Add(patience / 4); time.Now().Before(end) && got != want; time.Sleep(50 * time.Millisecond) {
+		if now, err := chromedp.Run(o.ctx, chromedp.Evaluate[string](script, chromedp.EvalAwaitPromise)); err == nil {
+			got = now
+		}
+	}
+	require.Equal(t, want, got)
+}
+
+// In is [Evaluate] in a page that is open.
+func In[T any](t *testing.T, o Tab, script string) T {
+	t.Helper()
+	result := evaluate[T](t, o.tab, script)
 	report(t, o.reported())
 	return result
 }
@@ -113,32 +141,33 @@ var curves string
 
 // The parts of a page that answer, as page/script makes them.
 const (
-	countCharts = `document.querySelectorAll('figure.chart').length`
+	countCharts = `document.querySelectorAll('figure.chart:not(.heat)').length`
 
 	// of the i-th chart: the place of its plotting area in the window, what it says about
 	// the place that is pointed at, the text on its axes, and whether its zoom can be reset.
 	chartBox = `(i => {
-		const area = document.querySelectorAll('figure.chart')[i].querySelector('.u-over');
+		const area = document.querySelectorAll('figure.chart:not(.heat)')[i].querySelector('.u-over');
 		area.scrollIntoView({ block: 'center', behavior: 'instant' });
 		const box = area.getBoundingClientRect();
 		return [box.left, box.top, box.width, box.height];
 	})(%d)`
 	chartValues = `(figure => [...figure.querySelectorAll('.legend .at, .legend .value')].map(e => e.textContent).join(' ').trim())
-		(document.querySelectorAll('figure.chart')[%d])`
+		(document.querySelectorAll('figure.chart:not(.heat)')[%d])`
 	chartTicks = `(figure => octavoTextOf(figure.querySelector('canvas')).map(t => t.text + '@' + Math.round(t.left) + ',' + Math.round(t.top)).join(' '))
-		(document.querySelectorAll('figure.chart')[%d])`
+		(document.querySelectorAll('figure.chart:not(.heat)')[%d])`
 
-	focusChart = `document.querySelectorAll('figure.chart .plot')[%d].focus(), true`
-	focused    = `[...document.querySelectorAll('figure.chart .plot')].indexOf(document.activeElement)`
+	focusChart = `document.querySelectorAll('figure.chart:not(.heat) .plot')[%d].focus(), true`
+	focused    = `[...document.querySelectorAll('figure.chart:not(.heat) .plot')].indexOf(document.activeElement)`
 	outline    = `getComputedStyle(document.activeElement).outlineStyle`
 	keyStops   = `[...document.querySelectorAll('a, button, input, select, summary, [tabindex]')].filter(e => e.tabIndex >= 0).length`
 
 	background  = `getComputedStyle(document.body).backgroundColor`
 	clickSwitch = `document.querySelector('header button').click(), true`
 
-	// pictures that show where scripts are off, and charts.
-	pictures = `[...document.querySelectorAll('figure.chart')].filter(figure =>
-		[...figure.querySelectorAll('svg')].some(svg => svg.checkVisibility() && svg.getBoundingClientRect().width > 100)).length`
+	// figures, and those that show a picture where scripts are off.
+	countFigures = `document.querySelectorAll('figure.chart').length`
+	pictures     = `[...document.querySelectorAll('figure.chart')].filter(figure =>
+		[...figure.querySelectorAll('svg, img')].some(e => e.checkVisibility() && e.getBoundingClientRect().width > 100)).length`
 )
 
 // Answers reports which charts of a page do not answer to who uses them.
@@ -270,7 +299,7 @@ func (b *Browser) withoutScripts(t *testing.T, kind, file string) (problems []st
 		return err
 	}))
 	o.screenshot(t, kind+"-without-scripts")
-	if shown, all := evaluate[int](t, o, pictures), evaluate[int](t, o, countCharts); shown < all {
+	if shown, all := evaluate[int](t, o, pictures), evaluate[int](t, o, countFigures); shown < all {
 		problems = append(problems, fmt.Sprintf("%d of %d charts show a picture", shown, all))
 	}
 	return append(append(problems, o.reported()...), o.layout(t)...)

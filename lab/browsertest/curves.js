@@ -6,7 +6,7 @@
   const dark = getComputedStyle(document.documentElement).colorScheme === 'dark' ||
     !document.documentElement.dataset.scheme && matchMedia('(prefers-color-scheme: dark)').matches;
   const problems = [];
-  for (const figure of document.querySelectorAll('figure.chart')) {
+  for (const figure of document.querySelectorAll('figure.chart:not(.heat)')) {
     const canvas = figure.querySelector('canvas');
     const data = JSON.parse(figure.querySelector('script[type="application/json"]').textContent);
     if (!canvas) {

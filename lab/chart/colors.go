@@ -1,6 +1,7 @@
 package chart
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -29,6 +30,20 @@ var swatches = []struct {
 }
 
 const neutral = 2 // of the swatches
+
+// Bad is the colour of what is wrong.
+var Bad = Color{"#b00020", "#ff8a94"}
+
+// Shade returns the colour of a share of what there may be of something, from 0 to 1: of more
+// contrast to the background the larger it is.
+func Shade(share float64) Color {
+	between := func(from, to string) string {
+		a, b := RGB(from), RGB(to)
+		mix := func(x, y uint8) uint8 { return uint8(math.Round(float64(x) + share*(float64(y)-float64(x)))) }
+		return fmt.Sprintf("#%02x%02x%02x", mix(a.R, b.R), mix(a.G, b.G), mix(a.B, b.B))
+	}
+	return Color{between("#e8edf2", "#004a85"), between("#232a31", "#9bd2ff")}
+}
 
 // meanings are things that many charts show.
 var meanings = map[Key]Key{

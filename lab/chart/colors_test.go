@@ -13,7 +13,7 @@ const lightPaper, darkPaper = "#ffffff", "#14181c"
 
 // linear returns the channels of a colour in proportion to light.
 func linear(hex string) (light [3]float64) {
-	c := rgb(hex)
+	c := RGB(hex)
 	for i, v := range []uint8{c.R, c.G, c.B} {
 		x := float64(v) / 255
 		if light[i] = x / 12.92; x > 0.04045 {

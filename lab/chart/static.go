@@ -211,7 +211,7 @@ func (s *static) join(to *picture.Picture, c *curve) {
 	for _, run := range c.runs() {
 		if len(run) == 1 {
 			if c.Mark == Line {
-				to.Disc(rgb(c.color.Light), s.plot.At(run[0].X, run[0].Y), 2)
+				to.Disc(RGB(c.color.Light), s.plot.At(run[0].X, run[0].Y), 2)
 			}
 			continue
 		}
@@ -224,7 +224,7 @@ func (s *static) join(to *picture.Picture, c *curve) {
 }
 
 func (c *curve) pen() picture.Pen {
-	pen := picture.Pen{Color: rgb(c.color.Light), Width: c.width * 0.75}
+	pen := picture.Pen{Color: RGB(c.color.Light), Width: c.width * 0.75}
 	if c.Dashed {
 		pen.Dashes = []float64{5, 3}
 	}
@@ -237,14 +237,14 @@ func (s *static) thumbnail(to *picture.Picture, c *curve, left picture.Point) {
 		to.Line(c.pen(), left, left.Add(swatchWidth, 0))
 	}
 	if c.Mark == Bars {
-		to.FillRectangle(rgb(c.color.Light), picture.Rectangle{Min: left.Add(0, -legendHeight/3), Max: left.Add(swatchWidth, legendHeight/3)})
+		to.FillRectangle(RGB(c.color.Light), picture.Rectangle{Min: left.Add(0, -legendHeight/3), Max: left.Add(swatchWidth, legendHeight/3)})
 		return
 	}
 	s.mark(to, c, left.Add(swatchWidth/2, 0))
 }
 
-// rgb returns the colour of #rrggbb.
-func rgb(hex string) color.NRGBA {
+// RGB returns the colour of #rrggbb.
+func RGB(hex string) color.NRGBA {
 	v, err := strconv.ParseUint(hex[1:], 16, 24)
 	if err != nil {
 		panic("chart: " + hex + " is no colour")
@@ -383,7 +383,7 @@ func (s span) share(value float64, log bool) float64 {
 // mark draws one of the marks. Those out of the plot are not drawn.
 func (s *static) mark(to *picture.Picture, c *curve, at picture.Point) {
 	const radius, stroke = 3, 1.2
-	shade := rgb(c.color.Light)
+	shade := RGB(c.color.Light)
 	pen := picture.Pen{Color: shade, Width: stroke}
 	switch c.Mark {
 	case Crosses:
@@ -482,7 +482,7 @@ func (s *static) spread(to *picture.Picture, c *curve, at Point) {
 	if s.LogY {
 		low = max(low, s.y.low)
 	}
-	pen := picture.Pen{Color: rgb(c.color.Light), Width: 1}
+	pen := picture.Pen{Color: RGB(c.color.Light), Width: 1}
 	from, till := s.plot.At(at.X, low), s.plot.At(at.X, at.Y+at.Spread)
 	to.Line(pen, from, till)
 	to.Line(pen, from.Add(-half, 0), from.Add(half, 0))
@@ -506,7 +506,7 @@ func (s *static) bars(to *picture.Picture, index int) {
 	width := 0.9 * s.barWidth() / float64(many)
 	from := (float64(which) - float64(many)/2) * width
 	for _, at := range c.shown() {
-		to.Fill(rgb(c.color.Light), s.plot.At(s.beside(at.X, from), bottom), s.plot.At(s.beside(at.X, from), at.Y),
+		to.Fill(RGB(c.color.Light), s.plot.At(s.beside(at.X, from), bottom), s.plot.At(s.beside(at.X, from), at.Y),
 			s.plot.At(s.beside(at.X, from+width), at.Y), s.plot.At(s.beside(at.X, from+width), bottom))
 	}
 }

@@ -13,9 +13,12 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/octavo-fp8/octavo/internal/atomicfile"
+	"github.com/octavo-fp8/octavo/internal/page"
 	"github.com/octavo-fp8/octavo/lab/browsertest"
 	"github.com/octavo-fp8/octavo/lab/chart"
 )
@@ -42,6 +45,9 @@ func TestInBrowser(t *testing.T) {
 		"SavedPictureIsXML":               testSavedPictureIsXML,
 		"ZoomBetweenPoints":               testZoomBetweenPoints,
 		"ManyPoints":                      testManyPoints,
+		"HeatMap":                         testHeatMap,
+		"BinnedHeatMap":                   testBinnedHeatMap,
+		"LivePage":                        testLivePage,
 		"TicksOfScriptAreThoseOfPictures": testTicksOfScriptAreThoseOfPictures,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, b) })
@@ -96,6 +102,121 @@ func testSavedPictureIsXML(t *testing.T, b *browsertest.Browser) {
 		}
 		require.NoError(t, err)
 	}
+}
+
+// heatFile writes a page with a heat map.
+func heatFile(t *testing.T, h HeatMap) string {
+	file := filepath.Join(t.TempDir(), "heat.html")
+	require.NoError(t, os.WriteFile(file, []byte(heatPage(t, h)), 0o666))
+	return file
+}
+
+// heatScript has what a reader of a heat map does and sees.
+const heatScript = `
+	const figure = document.querySelector('figure.heat'), plot = figure.querySelector('.plot'), canvas = figure.querySelector('canvas');
+	const data = JSON.parse(figure.querySelector('script').textContent), rows = data.rows.length, columns = data.from.length;
+	const left = Math.min(...octavoTextOf(canvas).filter(t => data.rows.includes(t.text)).map(t => t.right)) + 6;
+	const to = (what, row, column) => {
+		const box = canvas.getBoundingClientRect(), width = box.width - left - 4, height = box.height - 24;
+		canvas.dispatchEvent(new PointerEvent(what, { clientX: box.left + left + (column + 0.5) * width / columns, clientY: box.top + (row + 0.5) * height / rows, bubbles: true }));
+	};
+	const key = key => plot.dispatchEvent(new KeyboardEvent('keydown', { key, cancelable: true }));
+	const seen = () => figure.querySelector('.at').textContent + ' | ' + [...figure.querySelectorAll('.cell > div')].map(d => d.textContent).join(' | ');
+	const curves = () => document.querySelector('figure.heat + div figure .title').textContent;
+	const pixel = (row, column) => {
+		const box = canvas.getBoundingClientRect(), width = box.width - left - 4, height = box.height - 24;
+		const [r, g, b] = canvas.getContext('2d').getImageData(left + (column + 0.5) * width / columns, (row + 0.5) * height / rows, 1, 1).data;
+		return '#' + [r, g, b].map(v => v.toString(16).padStart(2, '0')).join('');
+	};
+`
+
+// testHeatMap points at cells, clicks, uses keys and chooses another measure.
+func testHeatMap(t *testing.T, b *browsertest.Browser) {
+	h := heatMap(2, 3, 4)
+	other := h.Measures[0]
+	other.Name, other.Unit, other.Classes = "amax", "", []Class{{0.05, "small", chart.Shade(0.2)}, {5, "large", chart.Shade(1)}}
+	h.Measures = append(h.Measures, other)
+	h.Measures[0].Values = append([]float64{math.Inf(1), math.NaN()}, h.Measures[0].Values[2:]...)
+	file := heatFile(t, h)
+	t.Run("looks", func(t *testing.T) { b.Check(t, "heat", file) })
+	got := browsertest.Evaluate[[]string](t, b, file, `(() => {`+heatScript+`
+		const said = [curves(), pixel(0, 0), pixel(1, 2)];
+		to('pointermove', 4, 2); said.push(seen());
+		to('pointermove', 0, 0); said.push(seen());
+		to('pointerleave', 0, 0); said.push(figure.querySelector('.cell').textContent);
+		to('click', 4, 2); said.push(curves(), String(document.querySelector('figure.heat + div').contains(document.activeElement)));
+		plot.focus();
+		key('ArrowRight'); key('ArrowDown'); key('End'); said.push(seen(), figure.querySelector('output').textContent);
+		key('Enter'); said.push(curves());
+		figure.querySelectorAll('.tools button')[1].click(); said.push(curves(), figure.querySelector('.scale').textContent, pixel(1, 2));
+		const details = document.querySelector('figure.heat + div details');
+		details.open = true;
+		return new Promise(done => details.addEventListener('toggle', () => setTimeout(() => {
+			said.push([...details.querySelectorAll('tr')].map(r => [...r.cells].map(c => c.textContent).join(' ')).join(' | '));
+			done(said);
+		})));
+	})()`)
+	require.Equal(t, []string{
+		"0.0: lost", chart.Bad.Light, chart.Shade(1).Light,
+		"1.1, step 20 | lost input 4 %, weight 4.1 % | amax input 4, weight 4.1",
+		"0.0, step 0 | lost input not finite | amax input 0, weight 0.1",
+		"Point at a cell, or move to it with the arrow keys, for its values. Click or press Enter for the curves of its layer.",
+		"1.1: lost", "true",
+		"1.2, step 30 | lost input 5 %, weight 5.1 % | amax input 5, weight 5.1",
+		"1.2, step 30: lost input 5 %, weight 5.1 %; amax input 5, weight 5.1",
+		"1.2: lost",
+		"1.2: amax", "smalllarge", chart.Shade(0.2).Light,
+		"step input weight | 0 5 5.1 | 10 5 5.1 | 20 5 5.1 | 30 5 5.1",
+	}, got)
+}
+
+// testBinnedHeatMap says where the largest value of many is.
+func testBinnedHeatMap(t *testing.T, b *browsertest.Browser) {
+	file := heatFile(t, heatMap(100, 7, 1000))
+	got := browsertest.Evaluate[[]string](t, b, file, `(() => {`+heatScript+`
+		to('pointermove', 30, 100);
+		return [seen(), String(rows), String(columns)];
+	})()`)
+	require.Equal(t, []string{"layer 30, steps 5000 to 5040 | lost input 216 %, weight 216 %; the largest in 30.6, step 5040", "100", "200"}, got)
+}
+
+// testLivePage is written again while a reader looks at it, and then not any more.
+func testLivePage(t *testing.T, b *browsertest.Browser) {
+	file := filepath.Join(t.TempDir(), "live.html")
+	write := func(status string, ago time.Duration) {
+		p := Page{Live: page.Live{Status: status, Written: time.Now().Add(-ago), Every: 3 * time.Second, Late: time.Minute}}
+		p.Live.Put(&p.Body)
+		p.Charts(atlas()[0])
+		p.HeatMap(heatMap(2, 3, 4))
+		p.Put(`<p style="height: 3000px"></p>`)
+		var html bytes.Buffer
+		require.NoError(t, p.Write(&html, "A run"))
+		require.NoError(t, atomicfile.Write(file, func(w io.Writer) error { _, err := w.Write(html.Bytes()); return err }))
+	}
+	write("step 3 of 8", 0)
+	o := b.Open(t, file)
+	const status = `document.querySelector('.live strong')?.textContent ?? ''`
+	browsertest.Until(t, o, status, "Running: step 3 of 8")
+	browsertest.In[bool](t, o, `(() => {
+		document.querySelector('.plot').dispatchEvent(new KeyboardEvent('keydown', { key: '+', cancelable: true }));
+		document.querySelector('.legend button').click();
+		document.querySelector('figure.heat').querySelector('.plot').dispatchEvent(new KeyboardEvent('keydown', { key: 'ArrowUp', cancelable: true }));
+		document.querySelector('figure.heat').querySelector('.plot').dispatchEvent(new KeyboardEvent('keydown', { key: 'Enter', cancelable: true }));
+		document.querySelectorAll('details')[1].open = true;
+		scrollTo(0, 1234);
+		return true;
+	})()`)
+	const view = `[Math.round(scrollY), document.querySelector('.legend button').getAttribute('aria-pressed'), document.querySelectorAll('details')[1].open,
+		[...document.querySelectorAll('.tools button')].find(b => b.textContent === 'Reset zoom').hidden,
+		document.querySelector('figure.heat + div .title').textContent].join(' ')`
+	before := browsertest.In[string](t, o, view)
+	require.Regexp(t, "^1234 false true false 1.1: lost$", before)
+	write("step 5 of 8", 0)
+	browsertest.Until(t, o, status, "Running: step 5 of 8") // by itself
+	browsertest.Until(t, o, view, before)                   // what the reader had chosen
+	write("step 6 of 8", 3*time.Minute)
+	browsertest.Until(t, o, status, "Was running: step 6 of 8")
+	browsertest.Until(t, o, `String(document.querySelector('.live')?.textContent.includes('It was not written again for 3 minutes'))`, "true")
 }
 
 // testZoomBetweenPoints shows the line that goes through, and ends where numbers do.

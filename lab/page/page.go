@@ -12,6 +12,7 @@ import (
 type Page struct {
 	page.Body
 	Style page.HTML // the end of its head
+	Live  page.Live
 
 	charts int
 	colors chart.Colors
@@ -28,7 +29,7 @@ func (p *Page) Write(w io.Writer, title string) error {
 	if p.err != nil {
 		return p.err
 	}
-	all := page.Page{Title: title, Main: p.HTML(), Style: p.Style}
+	all := page.Page{Title: title, Main: p.HTML(), Style: p.Style, Live: p.Live}
 	if p.charts > 0 {
 		all.Before, all.After, all.Library, all.Script = assets.Before, assets.After, assets.UPlot, assets.Charts
 	}

@@ -315,8 +315,8 @@ func TestResumeWithOtherOptions(t *testing.T) {
 		{"--activations is fp8, but DIR was saved with fp32", func(o *Options) { o.Activations = nn.ActivationsFP8 }},
 		{"--telemetry-every is 4, but DIR was saved with 3", func(o *Options) { o.TelemetryEvery = 4 }},
 	}
-	require.Len(t, changes, reflect.TypeFor[Options]().NumField()-5,
-		"one for each field but Workers, Budget, Rules, RulesPath and Land")
+	require.Len(t, changes, reflect.TypeFor[Options]().NumField()-6,
+		"one for each field but Workers, Budget, Rules, RulesPath, Land and Show")
 	for _, change := range changes {
 		other := o
 		change.change(&other)

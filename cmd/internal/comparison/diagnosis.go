@@ -15,10 +15,13 @@ import (
 
 // Diagnosis is the health of the FP8 model: what its operands lost in each of all steps.
 type Diagnosis struct {
-	Verdict  string `json:"verdict"`        // healthy, suspect, sick, or undecided
-	Summary  string `json:"summary"`        // the verdict as a sentence
-	Steps    int    `json:"stepsJudged"`    // that were judged
-	Operands int    `json:"operandsJudged"` // likewise
+	Verdict  string `json:"verdict"`         // healthy, suspect, sick, or undecided
+	Summary  string `json:"summary"`         // the verdict as a sentence
+	Steps    int    `json:"stepsJudged"`     // that were judged
+	Operands int    `json:"operandsJudged"`  // likewise
+	Healthy  int    `json:"operandsHealthy"` // of those
+	Suspect  int    `json:"operandsSuspect"`
+	Sick     int    `json:"operandsSick"`
 
 	Thresholds *thresholds `json:"thresholds,omitempty"` // nil: nothing was kept to be judged
 	Findings   []Finding   `json:"findings,omitempty"`   // what is suspect or sick; the worst first, of equals the one with more such steps
@@ -70,6 +73,7 @@ func (r *Result) Diagnosis() Diagnosis {
 	for tensor := range sick {
 		delete(suspect, tensor)
 	}
+	v.Suspect, v.Sick = len(suspect), len(sick)
 	h := r.health
 	if h != nil {
 		v.Steps = h.steps
@@ -78,6 +82,9 @@ func (r *Result) Diagnosis() Diagnosis {
 		for _, o := range h.operands {
 			if o.Judged {
 				v.Operands++
+				if !sick[o.Tensor] && !suspect[o.Tensor] {
+					v.Healthy++
+				}
 			}
 		}
 	}
@@ -180,7 +187,7 @@ func order(what string) int {
 
 // notJudged names what the verdict says nothing of.
 func (r *Result) notJudged() []string {
-	all := []string{"the gap between the losses", "products on held-out batches"}
+	all := []string{"products on held-out batches"}
 	h := r.health
 	if h == nil {
 		return all

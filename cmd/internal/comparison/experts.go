@@ -3,6 +3,7 @@ package comparison
 import (
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -132,7 +133,10 @@ func orZero(series []chart.Series) []chart.Series {
 		for step := range steps {
 			all[i][step] += 0
 		}
-		series[i].Points = sorted(all[i])
+		series[i].Points = nil
+		for _, step := range slices.Sorted(maps.Keys(all[i])) {
+			series[i].Points = append(series[i].Points, chart.Point{X: float64(step), Y: all[i][step]})
+		}
 	}
 	return series
 }

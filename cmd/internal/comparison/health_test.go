@@ -3,6 +3,7 @@ package comparison
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
 	"math"
 	"path/filepath"
@@ -114,6 +115,7 @@ func TestSickRun(t *testing.T) {
 	require.Equal(t, sick, strings.Count(html, "<mark>!</mark>"))
 	require.Equal(t, len(v.Findings)-sick, strings.Count(html, "<mark>?</mark>"))
 	require.Contains(t, html, v.Summary)
+	requireTally(t, html, v)
 
 	var j struct {
 		Health struct {
@@ -238,9 +240,9 @@ func TestNotJudged(t *testing.T) {
 	require.NoError(t, r.health.Event(lossEvent(1, "x.input", 0, 0, 0)))
 	require.Contains(t, r.Diagnosis().NotJudged, "steps from 2 on, in which all products are of BF16")
 	r.Points = r.Points[:2]
-	require.Len(t, r.Diagnosis().NotJudged, 2)
+	require.Len(t, r.Diagnosis().NotJudged, 1)
 	r.LoadsFP8 = []Load{{1, []int64{3, 1, 2}}}
-	require.Len(t, r.Diagnosis().NotJudged, 2)
+	require.Len(t, r.Diagnosis().NotJudged, 1)
 	r.LoadsFP8 = []Load{{1, []int64{3, 0, 0}}}
 	require.Contains(t, r.Diagnosis().NotJudged, "2 experts that no token came to")
 }
@@ -300,7 +302,7 @@ func TestHealthResumes(t *testing.T) {
 
 	old := newTestRunner(t, options(5))
 	require.NoError(t, old.restore(saved{Points: make([]Point, 3)}))
-	require.Contains(t, old.result.Diagnosis().NotJudged[2], "steps 0 to 2")
+	require.Contains(t, old.result.Diagnosis().NotJudged[1], "steps 0 to 2")
 	require.Equal(t, "undecided", old.result.Diagnosis().Verdict)
 
 	for _, damaged := range []string{`{"steps":13}`, `{"steps":-1}`, `{"before":-1}`, `7`,
@@ -312,4 +314,38 @@ func TestHealthResumes(t *testing.T) {
 		require.ErrorContains(t, again.restore(json.RawMessage(damaged), 12), "run.json: health", damaged)
 	}
 	require.Equal(t, whole.health, again)
+}
+
+// requireTally checks what the page says is healthy, suspect and sick against the findings.
+func requireTally(t *testing.T, html string, v Diagnosis) {
+	worst := map[string]telemetry.Health{}
+	for _, f := range v.Findings {
+		name := f.Layer + " " + f.Operand
+		worst[name] = max(worst[name], f.Health)
+	}
+	require.Less(t, len(worst), v.Operands)
+	require.Contains(t, html, fmt.Sprintf(`healthy</span></td><td>%d of %d operands, in the %d steps that were judged`, v.Operands-len(worst), v.Operands, v.Steps))
+	for _, h := range []telemetry.Health{telemetry.Suspect, telemetry.Sick} {
+		_, row, found := strings.Cut(html, fmt.Sprintf(">%v</span></td><td>", h))
+		row, _, _ = strings.Cut(row, "</td>")
+		n := 0
+		for name, of := range worst {
+			if of == h {
+				n++
+			} else {
+				require.NotContains(t, ", "+row+", ", ", "+name+", ")
+			}
+		}
+		require.Equal(t, n > 0, found)
+		if listed, more := strings.Count(row, ", ")+1, 0; n > 0 {
+			if _, err := fmt.Sscanf(row[max(0, strings.Index(row, "and ")):], "and %d more", &more); err == nil {
+				listed += more - 1
+			}
+			require.Equal(t, n, listed, row)
+		}
+	}
+	require.Less(t, strings.Index(html, v.Summary), strings.Index(html, "<h2>"), "the verdict comes first")
+	first, _, _ := strings.Cut(html[strings.Index(html, "<h1>"):], "<figure")
+	require.NotContains(t, first, "SHA")
+	require.Contains(t, first, "The difference", "the first picture is what the run was for")
 }

@@ -22,6 +22,7 @@ type summary struct {
 	GapPercent  jsonout.Number       `json:"gapPercent"`
 	HeldOutGap  jsonout.Number       `json:"heldOutGapPercent"`
 	Health      Diagnosis            `json:"health"`
+	Difference  Difference           `json:"difference"`
 	Layers      []Layer              `json:"layers"`
 	Experts     []expertJSON         `json:"experts,omitempty"`
 	NonFinite   *telemetry.NonFinite `json:"firstNonFinite,omitempty"`
@@ -113,7 +114,7 @@ func (r *Result) WriteJSON(w io.Writer) error {
 		FP8:        r.outcomeJSON(r.FP8, r.Points[0].FP8),
 		GapPercent: jsonout.Number(Gap(r.FP32.Loss, r.FP8.Loss)),
 		HeldOutGap: jsonout.Number(Gap(r.FP32.HeldOut, r.FP8.HeldOut)),
-		Health:     r.Diagnosis(), Layers: r.Layers(), NonFinite: r.NonFinite,
+		Health:     r.Diagnosis(), Difference: r.Difference(), Layers: r.Layers(), NonFinite: r.NonFinite,
 		Activations: r.Activations, Extensions: r.Extensions,
 	}
 	if r.Options.Smoothing != nil {

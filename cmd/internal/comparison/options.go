@@ -48,6 +48,10 @@ type Options struct {
 
 	Land bool `json:"-"` // keep what a landing needs, and stop when the FP8 model is not finite
 
+	// Show is called after each step, with what returns what there is so far: that may be read until
+	// Show returns. nil: nobody looks.
+	Show func(soFar func() *Result) `json:"-"`
+
 	// Budget is for the activations of each model. Results do not depend on it.
 	Budget Budget `json:"activationBudget,omitzero"`
 

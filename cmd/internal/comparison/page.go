@@ -7,21 +7,24 @@ import (
 	"strings"
 
 	frame "github.com/octavo-fp8/octavo/internal/page"
-	"github.com/octavo-fp8/octavo/lab/chart"
 	"github.com/octavo-fp8/octavo/lab/page"
 	"github.com/octavo-fp8/octavo/telemetry"
 )
 
-// WritePage writes the result as one HTML page that needs nothing else: tables and
-// charts. command is what repeats the run.
+// WritePage writes the result as one HTML page that needs nothing else: what was found, and then
+// what led to it. command is what repeats the run.
 func (r *Result) WritePage(w io.Writer, command, machine string) error {
-	var p page.Page
+	p := page.Page{Live: r.Live}
 	model, verdict := r.Options.Model(), r.Diagnosis()
 	p.Put("<h1>%s against FP32</h1>\n", model)
-	r.putResult(&p)
+	if !r.Live.Written.IsZero() {
+		r.Live.Put(&p.Body)
+	}
 	r.putVerdict(&p, verdict)
-	p.Put("<h2>Curves</h2>\n")
-	p.Charts(r.charts()...)
+	r.putDifference(&p)
+	r.putLosses(&p, verdict)
+	p.Put("<h2>Gradients</h2>\n")
+	p.Charts(r.normChart())
 	if counts := r.SpikeCounts(); len(counts) > 0 {
 		r.putSpikes(&p, counts)
 	}
@@ -42,38 +45,88 @@ func (r *Result) WritePage(w io.Writer, command, machine string) error {
 		Rows: frame.Rows(r.Layers(), func(l Layer) []any {
 			return slices.Concat([]any{l.Name, amaxCell(l.Input)}, shareCells(l.Input), []any{amaxCell(l.Weight)}, shareCells(l.Weight), []any{amaxCell(l.Gradient)}, shareCells(l.Gradient))
 		})})
+	r.putTrained(&p)
 	p.Repeat(command, machine)
 	p.Put("<p>The losses do not depend on the machine.</p>\n")
 	return p.Write(w, "octavo train: "+model+" against FP32")
 }
 
-// putResult adds what was trained and the losses.
-func (r *Result) putResult(p *page.Page) {
-	o, model, first := r.Options, r.Options.Model(), r.Points[0]
-	p.Put(`<p>%s parameters, %s of %s steps of %s &times; %s bytes of %s
-(%s bytes, SHA-256 <code>%s</code>), seed %s.
-%s: %s. Both models start from the same weights and see the same batches.</p>
-`, r.Params, len(r.Points), o.Steps, o.Batch, o.Context, r.Text.Source, r.Text.Bytes, r.Text.SHA256, o.Seed, model, o.recipe())
-	frame.Each(&p.Body, "<p>%s</p>\n", r.Activations)
-	frame.Each(&p.Body, "<p>%s</p>\n", r.Extensions)
-	losses := func(name string, fp32, fp8 float64) []any {
-		return []any{name, fmt.Sprintf("%.4f", fp32), fmt.Sprintf("%.4f", fp8), fmt.Sprintf("%+.3f\u00a0%%", Gap(fp32, fp8))}
-	}
-	p.Table(frame.Table{Class: "figures", Columns: frame.Columns("", "", "FP32", model, "gap"), Rows: [][]any{
-		losses("first loss", first.FP32.Loss, first.FP8.Loss),
-		losses("final loss, mean of the last tenth", r.FP32.Loss, r.FP8.Loss),
-		losses("held-out loss", r.FP32.HeldOut, r.FP8.HeldOut),
-		{"time", round(r.FP32.Time), round(r.FP8.Time), ""},
-	}})
-}
-
-// putVerdict adds what became of the values.
+// putVerdict adds the verdict, and what is healthy, suspect, sick and not judged.
 func (r *Result) putVerdict(p *page.Page, v Diagnosis) {
 	class := frame.HTML("")
 	if v.Verdict == telemetry.Sick.String() || v.Verdict == telemetry.Suspect.String() {
 		class = ` class="bad"`
 	}
 	p.Put("<p%s><strong>%s</strong></p>\n", class, v.Summary)
+	frame.Each(&p.Body, "<p class=\"bad\">%s</p>\n", r.badLines())
+	var rows [][]any
+	for _, of := range []struct {
+		health telemetry.Health
+		class  string
+	}{{telemetry.Sick, "missed"}, {telemetry.Suspect, "undecided"}} {
+		if text := v.named(of.health); text != "" {
+			rows = append(rows, []any{frame.Format(`<span class="%s">%v</span>`, of.class, of.health), text})
+		}
+	}
+	if n := v.Healthy; n > 0 {
+		rows = append(rows, []any{frame.HTML(`<span class="met">healthy</span>`), fmt.Sprintf("%d of %d operands, in the %d steps that were judged", n, v.Operands, v.Steps)})
+	}
+	rows = append(rows, []any{frame.HTML(`<span class="unjudged">not judged</span>`), strings.Join(v.NotJudged, "; ")})
+	p.Table(frame.Table{Columns: frame.Columns("", "health", "of what"), Rows: rows})
+}
+
+// mostNamed is the number of operands that are named in a line.
+const mostNamed = 4
+
+// named lists the operands of a health.
+func (v Diagnosis) named(h telemetry.Health) string {
+	var names []string
+	sick := map[string]bool{}
+	for _, f := range v.Findings { // the sick come first
+		sick[f.tensor] = sick[f.tensor] || f.Health == telemetry.Sick
+		if name := f.Layer + " " + f.Operand; f.Health == h && (h == telemetry.Sick || !sick[f.tensor]) && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	if more := len(names) - mostNamed; more > 1 {
+		names = append(names[:mostNamed], fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(names, ", ")
+}
+
+// putDifference adds what the run was for.
+func (r *Result) putDifference(p *page.Page) {
+	d, first, model := r.Difference(), r.Points[0], r.Options.Model()
+	p.Put("<h2>The difference</h2>\n<p><strong>%s</strong> <span class=\"note\">Not judged: other seeds, texts and sizes.</span></p>\n", d.Summary)
+	p.Charts(r.gapChart())
+	losses := func(name string, fp32, fp8 float64) []any {
+		return []any{name, fmt.Sprintf("%.4f", fp32), fmt.Sprintf("%.4f", fp8), fmt.Sprintf("%+.3f\u00a0%%", Gap(fp32, fp8))}
+	}
+	rows := [][]any{losses("first loss", first.FP32.Loss, first.FP8.Loss), losses(r.lastTenth(), r.FP32.Loss, r.FP8.Loss)}
+	if at := r.judgedAt(); at != nil {
+		rows = append(rows, losses(fmt.Sprintf("held-out loss, after step %d", at.Step), at.FP32.HeldOut, at.FP8.HeldOut))
+	}
+	rows = append(rows, []any{"time", round(r.FP32.Time), round(r.FP8.Time), ""})
+	p.Table(frame.Table{Class: "figures", Columns: frame.Columns("", "", "FP32", model, "gap"), Rows: rows})
+	p.Charts(r.LossChart())
+}
+
+// lastTenth names the mean of the last losses.
+func (r *Result) lastTenth() string {
+	if r.Live.Written.IsZero() {
+		return "final loss, mean of the last tenth"
+	}
+	return "loss so far, mean of the last tenth"
+}
+
+// putLosses adds what became of the values.
+func (r *Result) putLosses(p *page.Page, v Diagnosis) {
+	p.Put("<h2>What the operands lost</h2>\n")
+	h := r.heatMap()
+	if len(h.Columns) > 0 {
+		p.Put("<p class=\"note\">Shown are the steps whose telemetry was kept, one in %s by --telemetry-every. The verdict is about all steps.</p>\n", r.Options.TelemetryEvery)
+	}
+	p.HeatMap(h)
 	if len(v.Findings) > 0 {
 		p.Table(frame.Table{Columns: frame.Columns("", "layer", "operand", "health", "lost, worst step", "product", "in steps"),
 			Rows: frame.Rows(v.Findings, func(f Finding) []any {
@@ -85,8 +138,18 @@ func (r *Result) putVerdict(p *page.Page, v Diagnosis) {
 		frame.Each(&p.Body, "<li>%s</li>", v.Advice)
 		p.Put("</ul>\n")
 	}
-	p.Put("<p class=\"note\">Not judged: %s.</p>\n", strings.Join(v.NotJudged, "; "))
-	frame.Each(&p.Body, "<p class=\"bad\">%s</p>\n", r.badLines())
+}
+
+// putTrained adds what was trained, and on what.
+func (r *Result) putTrained(p *page.Page) {
+	o, model := r.Options, r.Options.Model()
+	p.Put(`<h2>What was trained</h2>
+<p>%s parameters, %s of %s steps of %s &times; %s bytes of %s, seed %s.
+%s: %s. Both models start from the same weights and see the same batches.</p>
+<p>The text has %s bytes and the SHA-256 <code>%s</code>.</p>
+`, r.Params, len(r.Points), o.Steps, o.Batch, o.Context, r.Text.Source, o.Seed, model, o.recipe(), r.Text.Bytes, r.Text.SHA256)
+	frame.Each(&p.Body, "<p>%s</p>\n", r.Activations)
+	frame.Each(&p.Body, "<p>%s</p>\n", r.Extensions)
 }
 
 func (r *Result) putSpikes(p *page.Page, counts []SpikeCount) {
@@ -145,9 +208,4 @@ func marked(text string, h telemetry.Health) frame.HTML {
 		return frame.Format("%s", text)
 	}
 	return frame.Format("%s&nbsp;<mark>%s</mark>", text, strings.TrimSpace(mark(h)))
-}
-
-// charts are those of the page.
-func (r *Result) charts() []chart.Chart {
-	return []chart.Chart{r.LossChart(), r.gapChart(), r.normChart(), r.amaxChart(), r.underflowChart()}
 }

@@ -1,12 +1,6 @@
 package comparison
 
-import (
-	"math"
-	"sort"
-
-	"github.com/octavo-fp8/octavo/lab/chart"
-	"github.com/octavo-fp8/octavo/telemetry"
-)
+import "github.com/octavo-fp8/octavo/lab/chart"
 
 // curve returns a figure over the steps.
 func (r *Result) curve(value func(Point) float64) []chart.Point {
@@ -49,45 +43,4 @@ func (r *Result) normChart() chart.Chart {
 		{Name: "FP32", Points: r.curve(func(p Point) float64 { return p.FP32.GradientNorm })},
 		{Name: r.Options.Model(), Color: fp8Model, Points: r.curve(func(p Point) float64 { return p.FP8.GradientNorm })},
 	}}
-}
-
-func (r *Result) amaxChart() chart.Chart {
-	return chart.Chart{Title: "Largest magnitude in any layer", X: "step", Y: "amax", LogY: true, Series: r.overSteps(func(e *telemetry.Event) float64 {
-		return e.Stats.Amax
-	})}
-}
-
-func (r *Result) underflowChart() chart.Chart {
-	return chart.Chart{Title: "Values that became zero, worst layer", X: "step", Y: "percent", Zero: true, Series: r.overSteps(func(e *telemetry.Event) float64 {
-		return 100 * e.FlushedShare()
-	})}
-}
-
-// overSteps returns, for each kind of operand, the largest value of any layer in
-// each step of which events were kept.
-func (r *Result) overSteps(value func(*telemetry.Event) float64) (lines []chart.Series) {
-	for _, role := range []string{"input", "weight", "gradient"} {
-		largest := make(map[int64]float64)
-		for i := range r.Events {
-			e := &r.Events[i]
-			v := value(e)
-			if roleOf(e.Tensor) != role || math.IsNaN(v) {
-				continue
-			}
-			if old, ok := largest[e.Step]; !ok || v > old {
-				largest[e.Step] = v
-			}
-		}
-		lines = append(lines, chart.Series{Name: role, Points: sorted(largest)})
-	}
-	return lines
-}
-
-func sorted(values map[int64]float64) []chart.Point {
-	xy := make([]chart.Point, 0, len(values))
-	for step, v := range values {
-		xy = append(xy, chart.Point{X: float64(step), Y: v})
-	}
-	sort.Slice(xy, func(i, j int) bool { return xy[i].X < xy[j].X })
-	return xy
 }

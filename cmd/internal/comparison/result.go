@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/octavo-fp8/octavo/internal/page"
 	"github.com/octavo-fp8/octavo/internal/text"
 	"github.com/octavo-fp8/octavo/internal/trial"
 	"github.com/octavo-fp8/octavo/nn"
@@ -47,6 +48,8 @@ type Result struct {
 	health *health // of the FP8 model in all steps
 
 	Landing *Landing // nil: the run ended as it was to, or was not to land
+
+	Live page.Live // of a run that goes on
 }
 
 // Extension is that of a run to more steps, when it was resumed. Points before stay as

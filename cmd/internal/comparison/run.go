@@ -51,6 +51,9 @@ func (r *runner) train(ctx, whole context.Context, c Checkpoints, progress func(
 		}
 		r.result.Points = append(r.result.Points, p)
 		progress(p)
+		if show := r.result.Options.Show; show != nil {
+			show(r.soFar)
+		}
 		stopped = ctx.Err() != nil
 		if err := c.step(whole, r, stopped); err != nil {
 			return err
@@ -177,11 +180,23 @@ func (r *runner) finish(ctx context.Context) *Result {
 		// Without a held-out loss the result is still worth having.
 		_ = r.judge(ctx, &points[n-1])
 	}
-	r.result.FP32 = outcome(points, r.fp32.Time, func(p Point) Figures { return p.FP32 })
-	r.result.FP8 = outcome(points, r.fp8.Time, func(p Point) Figures { return p.FP8 })
-	r.result.Totals = r.summaries()
-	r.result.LoadsFP32, r.result.LoadsFP8 = r.fp32.loads, r.fp8.loads
+	r.sumUp(r.result)
 	return r.result
+}
+
+// soFar returns what there is after the last step, to be read before the next.
+func (r *runner) soFar() *Result {
+	result := *r.result
+	r.sumUp(&result)
+	return &result
+}
+
+// sumUp fills in what follows from the steps.
+func (r *runner) sumUp(result *Result) {
+	result.FP32 = outcome(result.Points, r.fp32.Time, func(p Point) Figures { return p.FP32 })
+	result.FP8 = outcome(result.Points, r.fp8.Time, func(p Point) Figures { return p.FP8 })
+	result.Totals = r.summaries()
+	result.LoadsFP32, result.LoadsFP8 = r.fp32.loads, r.fp8.loads
 }
 
 // summaries returns what happened to each operand in all steps.

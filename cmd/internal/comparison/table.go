@@ -29,6 +29,8 @@ func (r *Result) WriteTable(w io.Writer) error {
 	fmt.Fprintln(w)
 	r.writeOutcomes(w)
 	fmt.Fprintln(w)
+	paragraph(w, r.Difference().Summary)
+	fmt.Fprintln(w)
 	r.writeLayers(w)
 	r.writeExperts(w)
 	if err := r.writeVerdict(w); err != nil {

@@ -39,6 +39,7 @@ func finish(dir string) error {
 	if err != nil {
 		return err
 	}
+	removeLive(dir, next.Files)
 	replaced := filepath.Join(commit, replacedName)
 	if err := move(filepath.Join(dir, ManifestName), replaced); err != nil {
 		return err

@@ -88,7 +88,7 @@ func (m Manifest) write(w io.Writer) error { return jsonout.Print(w, m) }
 // checkName refuses what is not a plain name of a file in the directory itself, or is
 // one that this package uses.
 func checkName(name string) error {
-	if name == "" || name == ManifestName || strings.HasPrefix(name, ".") ||
+	if name == "" || name == ManifestName || name == LiveName || strings.HasPrefix(name, ".") ||
 		strings.ContainsAny(name, `/\:`) || !filepath.IsLocal(name) || !textout.IsPrintable(name) {
 		return fmt.Errorf("%s is no name of a file of a run", textout.Quoted(name))
 	}

@@ -42,6 +42,9 @@ type Run struct {
 	old   *Manifest // of the run to be replaced; nil: there is none
 	names []string  // of the files added
 	done  bool
+
+	live      []string // files that this run, or one that was killed, has published
+	published bool     // by this one
 }
 
 // ErrHasRun is the error of [Create] for a directory that holds a run.
@@ -109,6 +112,9 @@ func (r *Run) begin(o Options) error {
 	default:
 		r.old = &old
 	}
+	if live, err := ReadLive(r.dir); err == nil {
+		r.live = live.Files
+	}
 	for _, name := range o.Files {
 		if err := r.checkFree(name); err != nil {
 			return err
@@ -131,6 +137,8 @@ func (r *Run) checkFree(name string) error {
 		return fmt.Errorf("%w: %s", err, r.another())
 	case stat.IsDir():
 		return fmt.Errorf("%s is a directory, but the run has a file of that name: %s", textout.Name(path), r.another())
+	case slices.Contains(r.live, name):
+		return nil
 	case r.old == nil || !slices.Contains(r.old.Files, name):
 		return fmt.Errorf("%s is there and is of no run: move it away, or %s", textout.Name(path), r.another())
 	}
@@ -256,7 +264,7 @@ func (r *Run) Commit(m Manifest) error {
 	if err := finish(r.dir); err != nil {
 		return fmt.Errorf("%w: the complete files are in %s", err, textout.Name(commit))
 	}
-	r.made = nil
+	r.made, r.published = nil, false
 	r.Abort()
 	return nil
 }
@@ -267,6 +275,9 @@ func (r *Run) Abort() {
 		return
 	}
 	os.RemoveAll(filepath.Join(r.dir, partialName))
+	if r.published {
+		removeLive(r.dir, nil)
+	}
 	r.Pause()
 }
 

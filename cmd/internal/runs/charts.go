@@ -13,7 +13,7 @@ import (
 // hide them, and have a chart of their own.
 const mostUnder = 4
 
-// charts returns the curves of all runs of train over each other.
+// charts returns the curves of all runs of train over each other: first what they are compared for.
 func (s *Set) charts() []chart.Chart {
 	if len(s.Train) == 0 {
 		return nil
@@ -26,11 +26,11 @@ func (s *Set) charts() []chart.Chart {
 	}
 	fp32 := s.fp32Chart()
 	if len(fp32.Series) > mostUnder {
-		return []chart.Chart{fp8, fp32, gap}
+		return []chart.Chart{gap, fp8, fp32}
 	}
 	both := lossChart("Loss")
 	both.Series = append(fp32.Series, fp8.Series...)
-	return []chart.Chart{both, gap}
+	return []chart.Chart{gap, both}
 }
 
 func (s *Set) gapTitle() string {

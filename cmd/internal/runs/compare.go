@@ -251,8 +251,11 @@ func (s *Set) Notes() (notes []string) {
 	if text := s.narrowText(); text != "" {
 		notes = append(notes, text)
 	}
-	var stopped []string
+	var stopped, going []string
 	for _, t := range s.Train {
+		if t.GoesOn() {
+			going = append(going, fmt.Sprintf("%s at step %d of %d, as of %s", textout.Name(t.Name), t.Done, t.Steps, t.Written.UTC().Format("2006-01-02 15:04:05 UTC")))
+		}
 		if t.Stopped() {
 			stopped = append(stopped, fmt.Sprintf("%s after %d of %d steps", textout.Name(t.Name), t.Done, t.Steps))
 		}
@@ -260,8 +263,8 @@ func (s *Set) Notes() (notes []string) {
 	if len(stopped) > 0 {
 		notes = append(notes, "Stopped before the last step: "+strings.Join(stopped, ", ")+".")
 	}
-	if text := s.healthText(); text != "" {
-		notes = append(notes, text)
+	if len(going) > 0 {
+		notes = append(notes, "Unfinished, whether they go on or were killed: "+strings.Join(going, "; ")+".")
 	}
 	for _, t := range s.Train {
 		for _, e := range t.Extensions {
@@ -276,11 +279,21 @@ func (s *Set) Notes() (notes []string) {
 
 // healthText says what each run of train judged its operands to be.
 func (s *Set) healthText() string {
+	return s.byVerdict("Health of operands: ", append(slices.Clone(comparison.Diagnoses), ""), func(t Train) string { return t.Health })
+}
+
+// differenceText says what each run of train judged its losses to be, in each of the last steps.
+func (s *Set) differenceText() string {
+	return s.byVerdict("Loss in "+s.MultipliesIn()+" beside FP32: ", append(slices.Clone(comparison.Differences), ""), func(t Train) string { return t.Difference })
+}
+
+// byVerdict names the runs of train of each verdict.
+func (s *Set) byVerdict(about string, verdicts []string, of func(Train) string) string {
 	var parts []string
-	for _, verdict := range append(slices.Clone(comparison.Diagnoses), "") {
+	for _, verdict := range verdicts {
 		var names []string
 		for _, t := range s.Train {
-			if t.Health == verdict {
+			if of(t) == verdict {
 				names = append(names, textout.Name(t.Name))
 			}
 		}
@@ -291,5 +304,15 @@ func (s *Set) healthText() string {
 	if len(parts) == 0 {
 		return ""
 	}
-	return "Health of operands: " + strings.Join(parts, "; ") + "."
+	return about + strings.Join(parts, "; ") + "."
+}
+
+// said is what is to be known of the runs of train, on a terminal.
+func (s *Set) said() (all []string) {
+	for _, text := range []string{s.healthText(), s.differenceText()} {
+		if text != "" {
+			all = append(all, text)
+		}
+	}
+	return append(all, s.Notes()...)
 }

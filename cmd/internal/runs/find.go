@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -20,6 +21,18 @@ const mostRuns = 200
 type place struct {
 	dir, name string
 	manifest  outdir.Manifest
+	live      bool // it goes on, or was killed
+}
+
+// runIn returns the run in a directory: the one that goes on there, if any, or the one that ended.
+func runIn(dir string) (place, error) {
+	if m, err := outdir.ReadLive(dir); err == nil {
+		return place{dir: dir, manifest: m, live: true}, nil
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return place{}, err
+	}
+	m, err := outdir.Read(dir)
+	return place{dir: dir, manifest: m}, err
 }
 
 // find returns the runs in directories, each once. A directory that holds no run but
@@ -60,9 +73,9 @@ func findIn(dir string) (found []place, err error) {
 	if stat, err := os.Stat(dir); err == nil && !stat.IsDir() {
 		return nil, fmt.Errorf("%s is a file: name the directory of a run", textout.Name(dir))
 	}
-	m, err := outdir.Read(dir)
+	at, err := runIn(dir)
 	if err == nil {
-		return []place{{dir: dir, manifest: m}}, nil
+		return []place{at}, nil
 	}
 	if !errors.Is(err, outdir.ErrNoRun) {
 		return nil, err
@@ -77,13 +90,13 @@ func findIn(dir string) (found []place, err error) {
 		if stat, err := os.Stat(below); err != nil || !stat.IsDir() {
 			continue
 		}
-		m, err := outdir.Read(below)
+		at, err := runIn(below)
 		switch {
 		case errors.Is(err, outdir.ErrNoRun):
 		case err != nil:
 			return nil, err
 		default:
-			found = append(found, place{dir: below, manifest: m})
+			found = append(found, at)
 		}
 	}
 	if len(found) == 0 {

@@ -2,6 +2,7 @@ package runs
 
 import (
 	"io"
+	"time"
 
 	"github.com/octavo-fp8/octavo/internal/jsonout"
 )
@@ -20,6 +21,7 @@ type trainJSON struct {
 	Machine    string            `json:"machine"`
 	Steps      int               `json:"steps"`
 	Done       int               `json:"stepsDone"`
+	Written    *time.Time        `json:"unfinishedAt,omitempty"` // absent: the run has ended
 	Options    map[string]string `json:"options"`
 	Health     string            `json:"health,omitempty"` // absent: an earlier octavo did not judge
 	Baseline   int               `json:"baseline"`         // the same number: the same FP32 curve
@@ -80,8 +82,12 @@ func (t Train) json() trainJSON {
 	for _, o := range t.Options {
 		options[o.Name] = o.Value
 	}
+	var written *time.Time
+	if t.GoesOn() {
+		written = &t.Written
+	}
 	return trainJSON{
-		t.Name, t.Dir, t.Command, t.Machine, t.Steps, t.Done, options, t.Health, t.Baseline, t.FP32.json(), t.FP8.json(),
+		t.Name, t.Dir, t.Command, t.Machine, t.Steps, t.Done, written, options, t.Health, t.Baseline, t.FP32.json(), t.FP8.json(),
 		jsonout.Number(t.Gap), jsonout.Number(t.HeldOutGap),
 	}
 }

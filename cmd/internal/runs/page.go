@@ -1,6 +1,7 @@
 package runs
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"net/url"
@@ -45,10 +46,19 @@ func (s *Set) putTrain(p *page.Page, dir string) {
 		in = "narrower numbers"
 	}
 	p.Put("<h2>Trained in FP32 and in %s</h2>\n", in)
+	if text := s.healthText(); text != "" {
+		p.Put("<p><strong>%s</strong></p>\n", text)
+	}
+	if text := s.differenceText(); text != "" {
+		p.Put("<p><strong>%s</strong></p>\n", text)
+	}
+	frame.Each(&p.Body, "<p>%s</p>\n", s.Notes())
+	charts := s.charts()
+	p.Charts(charts[0])
 	t := frame.Table{Columns: slices.Concat(frame.Columns(name, "run"), frame.Columns(name, differ...), frame.Columns(frame.Number,
 		"steps", "loss FP32", "loss "+model, "gap, %", "held-out gap, %", "spikes", "skips", "time"))}
 	for _, of := range s.Train {
-		row := []any{linked(wayTo(dir, of.Run, trainPage), of.Name)}
+		row := []any{linked(cmp.Or(wayTo(dir, of.Run, trainPage), wayTo(dir, of.Run, livePage)), of.Name)}
 		for _, option := range differ {
 			text := frame.Format("%s", of.OptionText(option))
 			if of.Option(option) != s.Train[0].Option(option) {
@@ -69,14 +79,13 @@ func (s *Set) putTrain(p *page.Page, dir string) {
 		p.Put(" The columns behind the name are the options in which the runs differ; what is not as in the first run is marked.")
 	}
 	p.Put("</p>\n")
-	frame.Each(&p.Body, "<p>%s</p>\n", s.Notes())
 	common := slices.DeleteFunc(s.optionNames(), func(option string) bool { return slices.Contains(differ, option) })
 	what := "The same in all"
 	if len(s.Train) == 1 {
 		what = "Options"
 	}
 	p.Put("<p>%s: %s.</p>\n", what, s.Train[0].list(common))
-	p.Charts(s.charts()...)
+	p.Charts(charts[1:]...)
 	if note := s.thinned(); note != "" {
 		p.Put("<p class=\"note\">%s</p>\n", note)
 	}

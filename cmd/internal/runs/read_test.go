@@ -153,6 +153,9 @@ func TestBroken(t *testing.T) {
 		{resultName, replaced(result, `"finalLoss"`, `"other"`), "fp32 lacks finalLoss"},
 		{resultName, replaced(result, `"seconds": 3`, `"seconds": -3`), "fp32: seconds is -3"},
 		{resultName, replaced(result, `"verdict": "undecided"`, `"verdict": "fine"`), `health.verdict is "fine": want one of sick, suspect, undecided, healthy`},
+		{resultName, replaced(result, `"difference": {
+    "verdict": "undecided"`, `"difference": {
+    "verdict": "none"`), `difference.verdict is "none": want one of higher, undecided, the same, lower`},
 		{curvesName, "", "it is empty"},
 		{curvesName, replaced(curves, "fp8_loss", "loss"), "it has no column fp8_loss"},
 		{curvesName, replaced(curves, "\n1,", "\none,"), `line 3: strconv.ParseFloat: parsing "one"`},
@@ -235,7 +238,7 @@ func TestHolds(t *testing.T) {
 	var asked []string
 	require.False(t, s.Holds(func(path string) bool { asked = append(asked, filepath.Base(path)); return false }))
 	slices.Sort(asked)
-	require.Equal(t, []string{curvesName, trainPage, outdir.ManifestName, resultName}, asked)
+	require.Equal(t, []string{curvesName, trainPage, outdir.LiveName, outdir.ManifestName, resultName}, asked)
 	require.True(t, s.Holds(func(path string) bool { return filepath.Base(path) == curvesName }))
 }
 

@@ -62,7 +62,11 @@ func (s *Set) add(at place) error {
 	r := Run{Name: at.name, Dir: at.dir, Command: at.manifest.Command, Machine: at.manifest.Machine, Files: slices.Sorted(slices.Values(at.manifest.Files))}
 	switch at.manifest.Kind {
 	case kindTrain:
-		t, err := readTrain(r)
+		read := readTrain
+		if at.live {
+			read = readLive
+		}
+		t, err := read(r)
 		if err != nil {
 			return err
 		}
@@ -86,7 +90,7 @@ func (r Run) path(name string) string { return filepath.Join(r.Dir, name) }
 // Holds reports whether a file belongs to one of the runs.
 func (s *Set) Holds(same func(path string) bool) bool {
 	for _, r := range s.runs() {
-		for _, name := range append([]string{outdir.ManifestName}, r.Files...) {
+		for _, name := range append([]string{outdir.ManifestName, outdir.LiveName}, r.Files...) {
 			if same(r.path(name)) {
 				return true
 			}

@@ -49,8 +49,10 @@ octavo-train-3     20  2.1796  2.1971  +0.800      +0.800     1/2    0/1  1m0s
 
 Losses are means of the last tenth of the steps. Spikes and skipped steps are
 those of FP32/FP8, the time is that of both.
-Stopped before the last step: octavo-train-2 after 5 of 20 steps.
 Health of operands: undecided: octavo-train, octavo-train-2, octavo-train-3.
+Loss in FP8 beside FP32: undecided: octavo-train, octavo-train-2,
+octavo-train-3.
+Stopped before the last step: octavo-train-2 after 5 of 20 steps.
 The runs have 2 different FP32 runs beside them: compare gaps, not losses.
 
 What differs:
@@ -102,6 +104,7 @@ func TestHealth(t *testing.T) {
 	const says = "Health of operands: sick: a; suspect: c; undecided: e; healthy: b, d; an earlier octavo did not judge: f."
 	require.Contains(t, strings.Join(strings.Fields(textOf(t, s)), " "), says)
 	require.Contains(t, pageOf(t, s, dir), says)
+	require.Contains(t, strings.Join(strings.Fields(textOf(t, s)), " "), "Loss in FP8 beside FP32: undecided: a, b, c, d, e, f.")
 	var j struct {
 		Train []struct{ Name, Health string }
 	}
@@ -152,7 +155,7 @@ func TestOneRun(t *testing.T) {
 	text := textOf(t, s)
 	require.Contains(t, text, "\nOptions: activations=fp32, ")
 	require.NotContains(t, text, "What differs")
-	require.Equal(t, []string{"FP32", "FP8"}, seriesNames(s.charts()[0].Series))
+	require.Equal(t, []string{"FP32", "FP8"}, seriesNames(s.charts()[1].Series))
 	require.Contains(t, pageOf(t, s, dir), "<title>One run</title>")
 }
 
@@ -165,7 +168,7 @@ func TestMultipliesIn(t *testing.T) {
 	writeTrain(t, filepath.Join(dir, "b"), r)
 	s := read(t, dir)
 	page, text := pageOf(t, s, dir), textOf(t, s)
-	require.Equal(t, []string{"FP32", "NVFP4"}, seriesNames(s.charts()[0].Series))
+	require.Equal(t, []string{"FP32", "NVFP4"}, seriesNames(s.charts()[1].Series))
 	for _, said := range []string{page, text} {
 		require.Contains(t, said, "NVFP4")
 		require.NotContains(t, said, "FP8")
@@ -186,7 +189,7 @@ func TestMultipliesIn(t *testing.T) {
 	require.Contains(t, text, "recipe=none")
 	require.NotContains(t, text, "not known")
 	charts := s.charts()
-	require.Equal(t, []string{"Loss", "Loss above FP32's, same batch"}, []string{charts[0].Title, charts[1].Title})
+	require.Equal(t, []string{"Loss above FP32's, same batch", "Loss"}, []string{charts[0].Title, charts[1].Title})
 }
 
 func TestBaselines(t *testing.T) {
@@ -299,22 +302,22 @@ func TestLinks(t *testing.T) {
 func TestCharts(t *testing.T) {
 	_, s := twoSeeds(t)
 	charts := s.charts()
-	require.Equal(t, []string{"FP32 of octavo-train and 1 more", "FP32 of octavo-train-3", "octavo-train", "octavo-train-2", "octavo-train-3"}, seriesNames(charts[0].Series))
-	require.Len(t, charts[0].Series[3].Points, 5)
-	require.True(t, charts[0].Smooth && charts[1].Smooth && charts[1].Zero)
-	require.Equal(t, []string{"octavo-train", "octavo-train-2", "octavo-train-3"}, seriesNames(charts[1].Series))
-	require.InDelta(t, 0.8, charts[1].Series[0].Points[9].Y, 1e-4)
+	require.Equal(t, []string{"FP32 of octavo-train and 1 more", "FP32 of octavo-train-3", "octavo-train", "octavo-train-2", "octavo-train-3"}, seriesNames(charts[1].Series))
+	require.Len(t, charts[1].Series[3].Points, 5)
+	require.True(t, charts[0].Smooth && charts[1].Smooth && charts[0].Zero)
+	require.Equal(t, []string{"octavo-train", "octavo-train-2", "octavo-train-3"}, seriesNames(charts[0].Series))
+	require.InDelta(t, 0.8, charts[0].Series[0].Points[9].Y, 1e-4)
 	for i := range s.Train {
-		require.Equal(t, charts[0].Series[2+i].Color, charts[1].Series[i].Color)
+		require.Equal(t, charts[1].Series[2+i].Color, charts[0].Series[i].Color)
 	}
 	seen := map[string]bool{}
 	for i := range 14 {
-		a := look(i, charts[0].Series[0])
+		a := look(i, charts[1].Series[0])
 		key := fmt.Sprint(a.Color, a.Dashed)
 		require.False(t, seen[key], "runs %d are told apart", i)
 		seen[key] = true
 	}
-	require.Equal(t, []chart.Key{"blue", "blue"}, []chart.Key{charts[0].Series[0].Color, charts[0].Series[1].Color})
+	require.Equal(t, []chart.Key{"blue", "blue"}, []chart.Key{charts[1].Series[0].Color, charts[1].Series[1].Color})
 	require.Equal(t, chart.ColorOf("FP32"), chart.ColorOf(fp32Color))
 	colors := map[chart.Color]bool{chart.ColorOf(fp32Color): true}
 	for _, key := range palette {
@@ -337,10 +340,10 @@ func TestManyBaselines(t *testing.T) {
 	s.Train[mostUnder].Name, s.Train[mostUnder].Curves.FP32 = "last", []float64{-1}
 	s.setBaselines()
 	charts := s.charts()
-	require.Equal(t, []string{"Loss in FP8", "Loss in FP32", "FP8's loss above FP32's, same batch"}, []string{charts[0].Title, charts[1].Title, charts[2].Title})
-	require.Len(t, charts[1].Series, mostUnder+1)
-	for i := range charts[1].Series {
-		require.Equal(t, charts[0].Series[i].Color, charts[1].Series[i].Color)
+	require.Equal(t, []string{"FP8's loss above FP32's, same batch", "Loss in FP8", "Loss in FP32"}, []string{charts[0].Title, charts[1].Title, charts[2].Title})
+	require.Len(t, charts[2].Series, mostUnder+1)
+	for i := range charts[2].Series {
+		require.Equal(t, charts[1].Series[i].Color, charts[2].Series[i].Color)
 	}
 }
 

@@ -32,7 +32,7 @@ func (s *Set) trainText() string {
 			fmt.Sprintf("%d/%d", t.FP32.Spikes, t.FP8.Spikes), fmt.Sprintf("%d/%d", t.FP32.Skips, t.FP8.Skips), short(t.FP32.Time+t.FP8.Time))
 	}
 	text := g.String() + "\n" + wrapped("", "Losses are means of the last tenth of the steps. Spikes and skipped steps are those of FP32/"+s.MultipliesIn()+", the time is that of both.")
-	for _, note := range s.Notes() {
+	for _, note := range s.said() {
 		text += wrapped("", note)
 	}
 	return text + "\n" + s.optionsText()
@@ -187,7 +187,7 @@ func (g Goal) Class() string {
 
 // StepsText says how many steps were done, and of how many if not all.
 func (t Train) StepsText() string {
-	if t.Stopped() {
+	if t.Done < t.Steps {
 		return fmt.Sprintf("%d/%d", t.Done, t.Steps)
 	}
 	return fmt.Sprint(t.Done)

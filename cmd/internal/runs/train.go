@@ -21,6 +21,8 @@ const (
 	resultName = "result.json"
 	curvesName = "curves.csv"
 	trainPage  = "index.html"
+	liveName   = "live.json" // of one that goes on
+	livePage   = "live.html"
 
 	maxResult = 256 << 20
 	maxCurves = 512 << 20
@@ -37,6 +39,10 @@ type Train struct {
 	Curves      Curves
 	Extensions  []comparison.Extension
 	Health      string // one of [comparison.Diagnoses]; "" if an earlier octavo did not judge
+
+	Difference string // one of [comparison.Differences]; "" likewise
+
+	Written time.Time // of a run that goes on, or was killed, when it last said where it was
 
 	recipe string // "" if none is named
 
@@ -60,7 +66,7 @@ type Model struct {
 }
 
 // Stopped reports whether the run ended before its last step.
-func (t Train) Stopped() bool { return t.Done < t.Steps }
+func (t Train) Stopped() bool { return t.Done < t.Steps && !t.GoesOn() }
 
 // Option returns the value of an option, or "" if the run has none of that name.
 func (t Train) Option(name string) string {
@@ -98,6 +104,33 @@ func readTrain(r Run) (t Train, err error) {
 	return t, nil
 }
 
+// readLive reads a run of train that goes on, or was killed. What is read was written as a whole.
+func readLive(r Run) (t Train, err error) {
+	path := r.path(liveName)
+	data, err := inputfile.ReadAll(path, maxResult+maxCurves)
+	if err != nil {
+		return t, err
+	}
+	var state comparison.LiveState
+	if err = json.Unmarshal(data, &state); err == nil {
+		t, err = parseResult(state.Result)
+	}
+	if err == nil {
+		t.Curves, err = parseCurves(strings.NewReader(state.Curves))
+	}
+	if n := t.Curves.Len(); err == nil && n != t.Done {
+		err = fmt.Errorf("it has curves of %d steps of %d", n, t.Done)
+	}
+	if err != nil {
+		return t, fmt.Errorf("%s: %w", textout.Name(path), err)
+	}
+	t.Run, t.Written = r, state.Written
+	return t, nil
+}
+
+// GoesOn reports whether the run has not ended, so far as it said: it may have been killed.
+func (t Train) GoesOn() bool { return !t.Written.IsZero() }
+
 // resultFile is what is read of result.json.
 type resultFile struct {
 	Version *int `json:"version"`
@@ -115,9 +148,23 @@ type resultFile struct {
 	Skips      []ofModel                  `json:"skips"`
 	Spikes     []ofModel                  `json:"spikes"`
 	Extensions []comparison.Extension     `json:"extensions"`
-	Health     *struct {
-		Verdict string `json:"verdict"`
-	} `json:"health"`
+	Health     verdictFile                `json:"health"`
+	Difference verdictFile                `json:"difference"`
+}
+
+type verdictFile struct {
+	Verdict *string `json:"verdict"`
+}
+
+// read returns a verdict, one of several, or "" if there is none.
+func (f verdictFile) read(of string, all []string) (string, error) {
+	if f.Verdict == nil {
+		return "", nil
+	}
+	if !slices.Contains(all, *f.Verdict) {
+		return "", fmt.Errorf("%s.verdict is %s: want one of %s", of, textout.Quoted(*f.Verdict), strings.Join(all, ", "))
+	}
+	return *f.Verdict, nil
 }
 
 // resultVersion is the version of result.json that is read.
@@ -162,10 +209,11 @@ func parseResult(data []byte) (t Train, err error) {
 	if math.IsNaN(t.FP8.HeldOut) || math.IsNaN(t.FP32.HeldOut) {
 		t.HeldOutGap = math.NaN()
 	}
-	if f.Health != nil {
-		if t.Health = f.Health.Verdict; !slices.Contains(comparison.Diagnoses, t.Health) {
-			return t, fmt.Errorf("health.verdict is %s: want one of %s", textout.Quoted(t.Health), strings.Join(comparison.Diagnoses, ", "))
-		}
+	if t.Health, err = f.Health.read("health", comparison.Diagnoses); err != nil {
+		return t, err
+	}
+	if t.Difference, err = f.Difference.read("difference", comparison.Differences); err != nil {
+		return t, err
 	}
 	t.Options, t.Extensions, t.recipe = f.options(), f.Extensions, valueOf(f.Options["recipe"])
 	return t, nil

@@ -9,6 +9,8 @@ const scheme = {
   changed() { for (const watcher of this.watchers) watcher(); },
 };
 
+const views = []; // what readers choose in: save returns what they did, and restore does that again
+
 // Pages in files may not remember anything.
 const remembered = {
   get() { try { return localStorage.getItem("octavo-scheme"); } catch { return null; } },

@@ -251,6 +251,19 @@ class Chart {
     this.u.redraw();
   }
 
+  // save returns what a reader has chosen, for restore on the same page when it has more.
+  save() { return { zoom: this.zoom, hidden: this.series.filter(curve => !curve.shown).map(curve => curve.name), weight: this.weight }; }
+
+  restore({ zoom, hidden, weight }) {
+    this.series.forEach((curve, i) => { if (hidden.includes(curve.name)) this.toggle(i); });
+    if (weight && this.smooth) {
+      this.figure.querySelector("input").value = 100 * weight;
+      this.smoothTo(weight);
+    }
+    this.zoom = zoom;
+    this.rescale();
+  }
+
   // Legend and values.
 
   buildLegend() {
@@ -475,4 +488,4 @@ function save(text, name) {
   setTimeout(() => URL.revokeObjectURL(link.href), 1000);
 }
 
-document.querySelectorAll("figure.chart").forEach(figure => new Chart(figure));
+for (const figure of document.querySelectorAll("figure.chart:not(.heat)")) views.push(new Chart(figure));

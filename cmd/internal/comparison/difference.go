@@ -1,0 +1,79 @@
+package comparison
+
+import (
+	"fmt"
+	"math"
+	"slices"
+)
+
+// Difference is what became of the loss in narrow numbers.
+type Difference struct {
+	Verdict string `json:"verdict"` // higher, lower, the same, or undecided
+	Summary string `json:"summary"` // the verdict as a sentence
+	Steps   int    `json:"stepsCompared"`
+}
+
+const (
+	higherLoss = "higher"
+	lowerLoss  = "lower"
+	sameLoss   = "the same"
+)
+
+// Differences are all verdicts of a [Difference].
+var Differences = []string{higherLoss, undecided, sameLoss, lowerLoss}
+
+// lastParts is the number of parts that the last steps are cut into. Of as many throws of a coin
+// all are alike in 1 % of cases; single steps would follow each batch.
+const lastParts = 8
+
+// Difference compares the losses of the last tenth of the steps, in which both models had the
+// same batches.
+func (r *Result) Difference() Difference {
+	last := r.Points[len(r.Points)-(len(r.Points)+9)/10:]
+	d, model := Difference{Verdict: undecided, Steps: len(last)}, r.Options.Model()
+	for _, p := range last {
+		if gap := p.FP8.Loss - p.FP32.Loss; math.IsNaN(gap) || math.IsInf(gap, 0) {
+			d.Summary = fmt.Sprintf("Undecided: in step %d a loss is not finite.", p.Step)
+			return d
+		}
+	}
+	var higher, lower int
+	for part := range lastParts {
+		sum := 0.0
+		for _, p := range last[part*len(last)/lastParts : (part+1)*len(last)/lastParts] {
+			sum += p.FP8.Loss - p.FP32.Loss
+		}
+		if sum > 0 {
+			higher++
+		} else if sum < 0 {
+			lower++
+		}
+	}
+	in, mean := fmt.Sprintf("the last %d steps", len(last)), fmt.Sprintf("%+.3f %% on average", Gap(r.FP32.Loss, r.FP8.Loss))
+	switch {
+	case len(last) < lastParts:
+		d.Summary = fmt.Sprintf("Undecided whether the loss in %s is higher: the last tenth is %d steps, too few for a verdict. It is %s.", model, len(last), mean)
+	case higher == lastParts:
+		d.Verdict, d.Summary = higherLoss, fmt.Sprintf("The loss in %s is higher than in FP32: in %s %s, and in each of %d parts of them.", model, in, mean, lastParts)
+	case lower == lastParts:
+		d.Verdict, d.Summary = lowerLoss, fmt.Sprintf("The loss in %s is lower than in FP32: in %s %s, and in each of %d parts of them.", model, in, mean, lastParts)
+	case !slices.ContainsFunc(last, func(p Point) bool { return p.FP8.Loss != p.FP32.Loss }):
+		d.Verdict, d.Summary = sameLoss, fmt.Sprintf("The loss in %s is that of FP32 in each of %s.", model, in)
+	default:
+		d.Summary = fmt.Sprintf("Undecided whether the loss in %s is higher: in %s it is %s, but of %d parts of them higher in %d and lower in %d.", model, in, mean, lastParts, higher, lower)
+	}
+	if at := r.judgedAt(); at != nil {
+		d.Summary += fmt.Sprintf(" On text that neither has seen it is %+.3f %% after step %d.", Gap(at.FP32.HeldOut, at.FP8.HeldOut), at.Step)
+	}
+	return d
+}
+
+// judgedAt returns the last point with held-out losses, or nil.
+func (r *Result) judgedAt() *Point {
+	for i := len(r.Points) - 1; i >= 0; i-- {
+		if r.Points[i].FP32.HeldOut != 0 {
+			return &r.Points[i]
+		}
+	}
+	return nil
+}
