@@ -57,6 +57,8 @@ type Result struct {
 	Layers  []PartCost `json:"layers"`
 	Kinds   []PartCost `json:"kinds"`
 	Linears []Linear   `json:"linears"`
+
+	found found // what it was summed up from
 }
 
 // Cost is what quantizing changes.
