@@ -225,7 +225,7 @@ func gainOf(l *checkpoint.Layout) evaluate.Recipe {
 	name := "fp8"
 	for _, r := range l.Rules {
 		switch s := r.Scheme; {
-		case s == nil:
+		case s == nil || name != "fp8": // the first counts
 		case s.Format == fp8.E2M1 && s.Block.Cols == 16:
 			name = "nvfp4"
 		case s.Format == fp8.E2M1:

@@ -399,6 +399,7 @@ func (e *evaluator) result(tokens int) *Evaluation {
 			LargestKL:    of.whole.largestKL,
 			LargestLogit: of.whole.largestLogit,
 			Layers:       []PartCost{}, Kinds: []PartCost{}, Linears: []Linear{},
+			Sums: of.whole.windows(),
 		}
 		if e.layered > 0 {
 			e.reportParts(i, of, &out)

@@ -58,7 +58,14 @@ type Result struct {
 	Kinds   []PartCost `json:"kinds"`
 	Linears []Linear   `json:"linears"`
 
-	found found // what it was summed up from
+	Sums []WindowSums `json:"sums"` // of each window
+}
+
+// WindowSums are what a result is the mean of, in nats: sums over the targets of a window.
+type WindowSums struct {
+	Targets int              `json:"targets"`
+	Loss    jsonfloat.Number `json:"loss"`
+	KL      jsonfloat.Number `json:"kl"`
 }
 
 // Cost is what quantizing changes.

@@ -268,5 +268,10 @@ func (r *runner) costs(e *Evaluation, recipe string, mode Mode) (map[string]floa
 // and how much further the distribution is from FP32's, in nats a token. Their errors are those of
 // differences from window to window.
 func (r *Result) Against(other *Result) (loss, kl Mean) {
-	return r.found.loss.minus(&other.found.loss).mean(), r.found.kl.minus(&other.found.kl).mean()
+	var losses, divergences sums
+	for i, own := range r.Sums {
+		losses.add(float64(own.Loss-other.Sums[i].Loss), own.Targets)
+		divergences.add(float64(own.KL-other.Sums[i].KL), own.Targets)
+	}
+	return losses.mean(), divergences.mean()
 }

@@ -170,8 +170,11 @@ func (r Recipe) options(m Mode) nn.Options {
 // check returns an error unless a layer can have the options of every mode.
 func (r Recipe) check() error {
 	for name, of := range r.Layers {
-		if err := of.check(); err != nil || of.Layers != nil {
-			return cmp.Or(err, optionError("recipe %.80q of %s is one for each linear layer", of.Name, name))
+		if of.Layers != nil {
+			return optionError("recipe %.80q of %s is one for each linear layer itself", of.Name, name)
+		}
+		if err := of.check(); err != nil {
+			return err
 		}
 	}
 	for _, m := range Modes() {

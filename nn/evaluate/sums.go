@@ -37,12 +37,3 @@ func (s *sums) mean() Mean {
 	}
 	return Mean{jsonfloat.Number(mean), jsonfloat.Number(math.Sqrt(variance) / float64(n))}
 }
-
-// minus returns the sums of differences from those of another quantity over the same windows.
-func (s *sums) minus(other *sums) *sums {
-	d := &sums{counts: s.counts}
-	for i, v := range s.values {
-		d.values = append(d.values, v-other.values[i])
-	}
-	return d
-}
