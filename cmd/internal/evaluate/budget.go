@@ -79,15 +79,16 @@ func (b *Budget) best() (best *Uniform) {
 	return best
 }
 
-// Enough is how many windows a verdict needs, and errorsApart by how many standard errors that of a
+// enough is how many windows a verdict needs, and errorsApart by how many standard errors that of a
 // difference must be off zero.
 const (
 	enough      = 8
 	errorsApart = 3
 )
 
-// told says what a difference shows.
-func told(d evaluate.Mean, windows int, less, more string) string {
+// Told says what a difference over so many windows shows: less or more, formats of its size, or
+// nothing where it is not told apart from none.
+func Told(d evaluate.Mean, windows int, less, more string) string {
 	x, e := float64(d.Mean), float64(d.Error)
 	amount := plusMinus(math.Abs(x), e, "%.3g")
 	switch {
@@ -116,8 +117,8 @@ func (b *Budget) Finding(windows int) string {
 			plusMinus(float64(b.result.Difference.Mean), float64(b.result.Difference.Error), "%.3g") + " nats a token more than FP32."
 	}
 	of := fmt.Sprintf("%s, of %s, the best of those for all linear layers that fit", best.Recipe, bitsText(best.Bits))
-	loss := told(best.Loss, windows, "It loses %s nats a token less than ", "It loses %s nats a token more than ")
-	kl := told(best.KL, windows, "its distribution is closer to FP32's, by %s nats", "its distribution is further from FP32's, by %s nats")
+	loss := Told(best.Loss, windows, "It loses %s nats a token less than ", "It loses %s nats a token more than ")
+	kl := Told(best.KL, windows, "its distribution is closer to FP32's, by %s nats", "its distribution is further from FP32's, by %s nats")
 	switch {
 	case windows < enough:
 		return fmt.Sprintf("%s. %s are too few to tell what it loses from %s: %d would do.",
