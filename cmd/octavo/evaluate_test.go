@@ -221,7 +221,11 @@ func TestEvaluateBudget(t *testing.T) {
 		used[c.Recipe] = true
 	}
 	require.Greater(t, len(used), 1, "the recipes of this test are mixed")
-	out := succeed(t, line...)
+	out := succeed(t, append(line, "--html", path("page.html"))...)
+	page, err := os.ReadFile(path("page.html"))
+	require.NoError(t, err)
+	require.Contains(t, string(page), "by what layers cost on the 128 tokens before")
+	require.Contains(t, string(page), "bits a weight fits into 6.")
 	require.Regexp(t, `(?s)A mixed recipe of [\d.]+ bits a weight fits into 6\..*chosen\sby\swhat\slayers\scost\son\sthe\s128\stokens\sbefore`, out)
 
 	succeed(t, "convert", path("model"), "-o", path("mixed"), "--to", "ct-mixed", "--recipe-file", path("recipes.json"))
@@ -258,7 +262,7 @@ func TestEvaluateBudget(t *testing.T) {
 	fail(t, 1, "module model.layers.7.mlp.down_proj is none of the model's", "evaluate", path("model"), "--text", path("text"), "--recipe-file", path("changed.json"))
 	fail(t, 1, "it has version 3: want 1", append(convert, changed(`"version": 1`, `"version": 3`))...)
 	fail(t, 1, "is to be BF16, and it is F32: convert the model to bf16 first", "convert", path("f32"), "-o", path("none"), "--to", "ct-mixed", "--recipe-file", changed("mx-floor:e2m1", "bf16"))
-	fail(t, 1, "does not have E2M1 in blocks of 1x32 by mx-floor", "convert", path("model"), "-o", path("none"), "--to", "deepseek-v3", "--recipe-file", path("recipes.json"))
+	fail(t, 1, "does not have E4M3 in blocks of 1x32 by mx-floor", "convert", path("model"), "-o", path("none"), "--to", "deepseek-v3", "--recipe-file", path("recipes.json"))
 	fail(t, 2, "--only is for a model without --recipe-file", append(convert, path("recipes.json"), "--only", "q_proj")...)
 	require.NoDirExists(t, path("none"))
 

@@ -10,7 +10,9 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	frame "github.com/octavo-fp8/octavo/internal/page"
 	"github.com/octavo-fp8/octavo/internal/textout"
+	"github.com/octavo-fp8/octavo/lab/page"
 	"github.com/octavo-fp8/octavo/nn/evaluate"
 )
 
@@ -198,4 +200,22 @@ func (b *Budget) Lines() (lines []string) {
 		lines = append(lines, name+": "+strings.Join(parts, "; ")+".")
 	}
 	return lines
+}
+
+// put puts what was found on a page, with the layers alone that it was chosen by.
+func (b *Budget) put(p *page.Page, windows int) {
+	p.Put("<h2>%s bits a weight</h2>\n<p><strong>%s</strong></p>\n", bitsText(b.Asked), b.Finding(windows))
+	t := frame.Table{Label: "Recipes for the budget", Columns: slices.Concat(frame.Columns(frame.Whole, "recipe"),
+		frame.Columns(frame.Number, "bits", "loss above FP32's", "KL", "mixed minus it: loss", "KL"))}
+	for _, u := range b.Uniform {
+		t.Rows = append(t.Rows, []any{u.Recipe, bitsText(u.Bits), lossText(u.result.Difference), klText(u.result.KL), lossText(u.Loss), lossText(u.KL)})
+	}
+	t.Rows = append(t.Rows, []any{Mixed, bitsText(b.Bits), lossText(b.result.Difference), klText(b.result.KL), "", ""})
+	p.Table(t)
+	p.Put("<p>%s It was chosen by what layers cost on the %s tokens before those that it is judged by:</p>\n<ul>", counted, b.Sensitivity.Tokens)
+	for _, line := range b.Lines() {
+		p.Put("<li>%s</li>\n", line)
+	}
+	p.Put("</ul>\n")
+	(&Report{Evaluation: b.Sensitivity}).putLayers(p)
 }
