@@ -32,7 +32,8 @@
 //	ct-mxfp4           weight_packed U8    weight_scale U8 [o,i/32]                    mx-compressed-tensors
 //	ct-nvfp4a16        weight_packed U8    weight_scale F8_E4M3 [o,i/16],              compressed-tensors
 //	                                       weight_global_scale F32 [1], a divisor
-//	ct-nvfp4           the same, and input_global_scale F32 [1]
+//	ct-mixed           those of ct-nvfp4a16, ct-fp8-dynamic, ct-fp8-block, ct-mxfp8 and ct-mxfp4, by modules
+//	ct-nvfp4           as ct-nvfp4a16, and input_global_scale F32 [1]
 //	modelopt-fp8       weight E4M3         weight_scale F32 [], input_scale F32 []     modelopt-fp8
 //	modelopt-nvfp4     weight U8 [o,i/2]   weight_scale F8_E4M3 [o,i/16],              nvfp4-modelopt
 //	                                       weight_scale_2 F32 [], input_scale F32 []
@@ -48,6 +49,10 @@
 // as Triton's kernels do. What torchao has in the metadata of its files cannot be written.
 //
 // # Converting
+//
+// [PlanOptions] choose weights by their names, or have a recipe for each module. In ct-mixed, whose
+// config_groups name the modules of each scheme, those may be several; by itself it is ct-nvfp4a16
+// with down_proj as in ct-fp8-dynamic.
 //
 // [NewPlan] says what becomes of every weight and writes nothing; [Write] writes a shard of a
 // plan, in strips of rows, on all processors, in bounded memory; [Plan.Documents] are

@@ -28,6 +28,10 @@ type Layout struct {
 	// without any has plain values.
 	Rules []Rule
 
+	// Mixed says that each module may be stored by any rule, as the configuration lists: those that
+	// match say what is done without recipes.
+	Mixed bool
+
 	// Share says that weights that loaders fuse have one scale, where that is a scale for
 	// the whole tensor, and one scale of the input: loaders take one of several for all.
 	Share bool
@@ -89,6 +93,9 @@ type Document struct {
 
 	// Ignored is the list where it is always the same.
 	Ignored []string
+
+	// Groups says that each scheme has a group of its modules in config_groups.
+	Groups bool
 
 	// KV is where KVJSON goes where scales of cached keys and values are known.
 	KV, KVJSON string

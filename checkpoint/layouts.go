@@ -10,8 +10,9 @@ import (
 
 // Patterns of names of weights.
 var (
-	routedExpert  = regexp.MustCompile(`\.experts\.\d+\.`)
-	stackedExpert = regexp.MustCompile(`\.experts\.[a-z0-9_]+$`)
+	routedExpert   = regexp.MustCompile(`\.experts\.\d+\.`)
+	lastProjection = regexp.MustCompile(`\.(down_proj|w2)\.weight$`)
+	stackedExpert  = regexp.MustCompile(`\.experts\.[a-z0-9_]+$`)
 )
 
 // layouts are all layouts. Where a model's tensors fit several and its configuration says
@@ -102,6 +103,21 @@ var layouts = []*Layout{
 		Rules:     []Rule{{Scheme: ctNVFP4, Arithmetic: CompressedTensors}},
 		Share:     true,
 		Documents: []Document{ctConfig("nvfp4-pack-quantized", nvfp4Args, nil)},
+	},
+	{
+		Name: "ct-mixed", About: "compressed-tensors with a scheme for each module, of --recipe-file; by itself ct-nvfp4a16, with down_proj as ct-fp8-dynamic",
+		When: []Condition{{"quant_method", "compressed-tensors"}, {"format", "mixed-precision"}},
+		Rules: []Rule{
+			{Match: lastProjection, Scheme: ctChannel, Arithmetic: CompressedTensors},
+			{Scheme: ctNVFP4, Arithmetic: CompressedTensors},
+			{Scheme: ctMXFP4, Arithmetic: Arithmetic(scaling.MXCompressedTensors)},
+			{Scheme: ctMXFP8, Arithmetic: Arithmetic(scaling.MXCompressedTensors)},
+			{Scheme: ctBlock, Arithmetic: CompressedTensors},
+		},
+		Mixed: true, Share: true,
+		Documents: []Document{{
+			File: ConfigName, Key: quantizationKey, Ignore: "ignore", Groups: true, JSON: ctJSON("mixed-precision", ""),
+		}},
 	},
 	{
 		Name: "ct-nvfp4", About: "compressed-tensors NVFP4: as ct-nvfp4a16, with a global divisor of the input",
@@ -208,10 +224,15 @@ func ctConfig(format string, weights ctArgs, input *ctArgs) Document {
 	kv := ctArgs{bits: 8, strategy: "tensor", observer: "static_minmax"}
 	return Document{
 		File: ConfigName, Key: quantizationKey, Ignore: "ignore", KV: "kv_cache_scheme", KVJSON: kv.json(),
-		JSON: fmt.Sprintf(`{"config_groups":{"group_0":{"format":%q,"input_activations":%s,"output_activations":null,"targets":["Linear"],"weights":%s}},`+
-			`"format":%[1]q,"global_compression_ratio":null,"ignore":[],"kv_cache_scheme":null,"quant_method":"compressed-tensors",`+
-			`"quantization_status":"compressed","transform_config":{},"version":%[4]q}`, format, activations, weights.json(), ctVersion),
+		JSON: ctJSON(format, fmt.Sprintf(`"group_0":{"format":%q,"input_activations":%s,"output_activations":null,"targets":["Linear"],"weights":%s}`,
+			format, activations, weights.json())),
 	}
+}
+
+// ctJSON is the configuration of compressed-tensors, with groups.
+func ctJSON(format, groups string) string {
+	return fmt.Sprintf(`{"config_groups":{%s},"format":%q,"global_compression_ratio":null,"ignore":[],"kv_cache_scheme":null,`+
+		`"quant_method":"compressed-tensors","quantization_status":"compressed","transform_config":{},"version":%q}`, groups, format, ctVersion)
 }
 
 // ctWhen is what the configuration of a layout of compressed-tensors says.

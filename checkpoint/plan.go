@@ -10,6 +10,7 @@ import (
 
 	"github.com/octavo-fp8/octavo/internal/sentinel"
 	"github.com/octavo-fp8/octavo/safetensors"
+	"github.com/octavo-fp8/octavo/scaling"
 )
 
 // PlanOptions say what of a model is quantized, and how. The zero value is the layout's
@@ -24,6 +25,11 @@ type PlanOptions struct {
 	// their names. Only may choose some that are left as they are by default, such as a
 	// router.
 	Only, Except func(weight string) bool
+
+	// Recipes, unless nil, say by the names of modules how their weights are quantized, in place of
+	// Arithmetic, Only and Except: nil for one that stays as it is. Each module that the layout
+	// quantizes must be there. Weights are quantized again though they may be in such a scheme.
+	Recipes map[string]*scaling.Recipe
 
 	// Share gives weights that loaders fuse one scale where the layout does not ask for it.
 	Share bool
@@ -109,8 +115,14 @@ func NewPlan(c *Checkpoint, l *Layout, o PlanOptions) (*Plan, error) {
 	groups := map[string]*group{}
 	alike := alikes(c.weights)
 	rules := make([]*Rule, len(c.weights))
+	var err error
 	for i, w := range c.weights {
-		rules[i] = p.quantizes(w, o)
+		if rules[i], err = p.quantizes(w, o); err != nil {
+			return nil, err
+		}
+	}
+	if err := p.checkRecipes(rules, o); err != nil {
+		return nil, err
 	}
 	p.static = l.Calibrated == Calibrated || l.Calibrated == Optional && (len(o.Amax) > 0 || p.keepsInputs(rules, o, alike))
 	for i, w := range c.weights {
@@ -132,7 +144,6 @@ func NewPlan(c *Checkpoint, l *Layout, o PlanOptions) (*Plan, error) {
 	if err := p.check(); err != nil {
 		return nil, err
 	}
-	var err error
 	if p.states, err = p.stat(); err != nil {
 		return nil, err
 	}
@@ -186,7 +197,7 @@ func (p *Plan) keep(w *Weight, rule *Rule, o PlanOptions, alike map[string]*Sche
 	switch {
 	case w.Scheme != s || w.Block != s.Block || alike[FusedName(module)] != s:
 		return nil
-	case o.Arithmetic != "" || calibrated || p.static && !s.Parts[Input].None() && !w.Has(Input):
+	case o.Arithmetic != "" || o.Recipes != nil || calibrated || p.static && !s.Parts[Input].None() && !w.Has(Input):
 		return nil
 	case p.Layout.PowersOfTwo && !p.Layout.Declared(p.source.Config):
 		return nil // its scales may be others
@@ -319,15 +330,15 @@ func swapped(shape []int) []int {
 
 // quantizes returns the rule by which a weight is quantized, nil if it is not, and notes the
 // modules of which configurations have to say so.
-func (p *Plan) quantizes(w *Weight, o PlanOptions) *Rule {
+func (p *Plan) quantizes(w *Weight, o PlanOptions) (*Rule, error) {
 	module, isModule := stem(w.Name)
 	if p.Layout.Plain != "" || w.Scheme == nil && !isFloat(w.Parts[Codes].DType) && !isDouble(w) || w.Len() == 0 {
-		return nil
+		return nil, nil
 	}
 	rule := p.Layout.rule(w.Name)
 	stack := len(w.Shape) == 3 && !isModule && stackedExpert.MatchString(w.Name)
 	if len(w.Shape) != 2 && !stack || len(w.Shape) == 2 && !isModule {
-		return nil
+		return nil, nil
 	}
 	keep, listed := Kept(module)
 	chosen := !keep
@@ -337,14 +348,27 @@ func (p *Plan) quantizes(w *Weight, o PlanOptions) *Rule {
 	if o.Except != nil && o.Except(w.Name) {
 		chosen = false
 	}
+	if o.Recipes != nil {
+		recipe, named := o.Recipes[module]
+		if chosen && rule != nil && !named {
+			return nil, sentinel.Errorf(ErrLayout, "tensor %q: there is no recipe for it among those of modules: they are of another model, "+
+				"or it is to be named as one that stays as it is", w.Name)
+		}
+		if chosen = recipe != nil; chosen {
+			var err error
+			if rule, err = p.Layout.ruleFor(w.Name, *recipe); err != nil {
+				return nil, err
+			}
+		}
+	}
 	if chosen && rule != nil && (!stack || rule.Scheme.Stacks) {
-		return rule
+		return rule, nil
 	}
 	if listed {
 		p.Ignored = append(p.Ignored, module)
 		p.listed = p.listed || !keep
 	}
-	return nil
+	return nil, nil
 }
 
 // addKV adds scales of cached keys and values that calibration has found.
@@ -532,6 +556,11 @@ func (p *Plan) fill(d Document) (map[string]any, error) {
 	if d.Ignored != nil {
 		ignored = d.Ignored
 	}
+	if d.Groups {
+		if err := p.setGroups(content); err != nil {
+			return nil, err
+		}
+	}
 	if d.Ignore != "" && (!d.Unlisted || p.listed) {
 		if ignored == nil {
 			ignored = []string{}
@@ -542,6 +571,37 @@ func (p *Plan) fill(d Document) (map[string]any, error) {
 		set(content, d.KV, json.RawMessage(d.KVJSON))
 	}
 	return content, nil
+}
+
+// setGroups gives each scheme that weights are in a group of its modules, as the layout says that
+// has this scheme alone.
+func (p *Plan) setGroups(content map[string]any) error {
+	modules := map[*Scheme][]string{}
+	for _, s := range p.Shards {
+		for _, t := range s.Targets {
+			if t.Scheme != nil {
+				module, _ := stem(t.Weight.Name)
+				modules[t.Scheme] = append(modules[t.Scheme], module)
+			}
+		}
+	}
+	for _, rule := range p.Layout.Rules {
+		of := modules[rule.Scheme]
+		if len(of) == 0 {
+			continue
+		}
+		alone := layouts[slices.IndexFunc(layouts, func(l *Layout) bool { return len(l.Rules) == 1 && l.Rules[0].Scheme == rule.Scheme })]
+		var one map[string]any
+		if err := json.Unmarshal([]byte(alone.Documents[0].JSON), &one); err != nil {
+			return err
+		}
+		group := lookUp(one, "config_groups", "group_0").(map[string]any)
+		slices.Sort(of)
+		group["targets"] = of
+		groups := content["config_groups"].(map[string]any)
+		groups[fmt.Sprintf("group_%d", len(groups))] = group
+	}
+	return nil
 }
 
 // set sets the value at a path of keys with dots between them.

@@ -19,6 +19,7 @@ type convertFlags struct {
 	out, amax         string
 	calibrate, tokens string
 	calibrateTokens   int
+	recipeFile        string
 	smooth            float64
 	layout            *checkpoint.Layout
 	arithmetic        checkpoint.Arithmetic
@@ -47,6 +48,7 @@ func newConvertCommand() *cobra.Command {
 	cmd.Flags().Var(oneOf{profile, arithmetics()}, "profile", "arithmetic of the scales in place of the layout's")
 	onlyFlag(cmd, &f.only, "quantize only the weights whose name matches")
 	cmd.Flags().Var(&parsed[*regexp.Regexp]{&f.except, "", "REGEXP", regexp.Compile}, "except", "quantize no weight whose name matches")
+	cmd.Flags().StringVar(&f.recipeFile, "recipe-file", "", "`FILE` with the recipe of each module, such as of evaluate's --recipe-out")
 	cmd.Flags().StringVar(&f.amax, "amax", "", "`FILE` with the largest magnitudes of layers' inputs, in JSON")
 	cmd.Flags().StringVar(&f.calibrate, "calibrate", "", "`FILE` with a text whose largest inputs of layers are looked for")
 	cmd.Flags().StringVar(&f.tokens, "tokens", "", "`FILE` with IDs of tokens to calibrate with instead")

@@ -1,12 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -23,7 +25,9 @@ import (
 	"github.com/octavo-fp8/octavo/internal/inputfile"
 	"github.com/octavo-fp8/octavo/internal/jsonout"
 	"github.com/octavo-fp8/octavo/internal/textout"
+	"github.com/octavo-fp8/octavo/nn/evaluate"
 	"github.com/octavo-fp8/octavo/safetensors"
+	"github.com/octavo-fp8/octavo/scaling"
 )
 
 // conversion is a run of convert.
@@ -124,6 +128,15 @@ func (c *conversion) planIt(ctx context.Context, cmd *cobra.Command, f *convertF
 	if f.except != nil {
 		o.Except = f.except.MatchString
 	}
+	if f.recipeFile != "" {
+		if err := refuse(cmd, " is for a model without --recipe-file, which has a recipe for each module: give one of them", "only", "except", "profile"); err != nil {
+			return err
+		}
+		var err error
+		if o.Recipes, err = c.recipes(f.recipeFile); err != nil {
+			return err
+		}
+	}
 	problems := c.source.Problems()
 	if len(problems) > 0 && errors.Is(problems[0], checkpoint.ErrUnread) {
 		return fmt.Errorf("%w: nothing was written", problems[0])
@@ -149,6 +162,34 @@ func (c *conversion) planIt(ctx context.Context, cmd *cobra.Command, f *convertF
 	}
 	c.files = c.plan.Files()
 	return nil
+}
+
+// recipes reads how the weights of modules are quantized.
+func (c *conversion) recipes(path string) (map[string]*scaling.Recipe, error) {
+	file, err := readRecipeFile(path)
+	if err != nil {
+		return nil, err
+	}
+	all := map[string]*scaling.Recipe{}
+	for _, name := range slices.Sorted(maps.Keys(file.Modules)) {
+		of := file.Modules[name]
+		recipe, err := evaluate.ParseRecipe(of.Recipe)
+		if err != nil {
+			return nil, err
+		}
+		all[name] = recipe.Weight.Recipe
+		w := cmp.Or(c.source.Weight(name+".weight"), c.source.Weight(name))
+		switch {
+		case w == nil: // which is said with the others of the model
+		case of.Shape != nil && !slices.Equal(of.Shape, w.Shape):
+			return nil, fmt.Errorf("%s: %s is %v there and %v in the model: the file is of another one",
+				textout.Name(path), textout.Name(w.Name), of.Shape, w.Shape)
+		case all[name] == nil && w.Scheme == nil && w.Parts[checkpoint.Codes].DType != safetensors.BF16:
+			return nil, fmt.Errorf("%s: %s is to be BF16, and it is %s: convert the model to bf16 first",
+				textout.Name(path), textout.Name(w.Name), w.Parts[checkpoint.Codes].DType)
+		}
+	}
+	return all, nil
 }
 
 // readAmax reads the largest magnitudes of layers' inputs.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/octavo-fp8/octavo/checkpoint"
 	"github.com/octavo-fp8/octavo/cmd/internal/display"
+	show "github.com/octavo-fp8/octavo/cmd/internal/evaluate"
 	"github.com/octavo-fp8/octavo/cmd/internal/tokens"
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/internal/textout"
@@ -66,7 +68,7 @@ func (c *conversion) smooth(ctx context.Context, cmd *cobra.Command, f *convertF
 		return nil, err
 	}
 	c.smoothed += fmt.Sprintf("; with operands of %s, %d tokens of the text that it was not fitted to diverge by %s nats "+
-		"from FP32 each, and by %s without", s.by.Name, before.Targets, meanText(after), meanText(before)) + s.leftOut(smoothed)
+		"from FP32 each, and by %s without: %s", s.by.Name, before.Targets, meanText(after), meanText(before), gain(before, after)) + s.leftOut(smoothed)
 	c.source.Close()
 	c.source = smoothed
 	return func() { os.RemoveAll(s.dir) }, nil
@@ -158,6 +160,13 @@ func (s *smoothing) cost(ctx context.Context, cmd *cobra.Command, smooth bool) (
 	})
 }
 
+// gain says whether smoothing has made a model diverge less, as far as standard errors show it.
+func gain(before, after *evaluate.Evaluation) string {
+	_, kl := after.Results[0].Against(&before.Results[0])
+	told := show.Told(kl, before.Windows, "it gains %s", "it loses %s")
+	return cmp.Or(told, "what it gains or loses is not told apart from nothing")
+}
+
 // meanText returns a divergence, with its standard error where there are windows enough for one.
 func meanText(e *evaluate.Evaluation) string {
 	kl := e.Results[0].Cost.KL
@@ -225,7 +234,7 @@ func gainOf(l *checkpoint.Layout) evaluate.Recipe {
 	name := "fp8"
 	for _, r := range l.Rules {
 		switch s := r.Scheme; {
-		case s == nil:
+		case s == nil || name != "fp8": // the first counts
 		case s.Format == fp8.E2M1 && s.Block.Cols == 16:
 			name = "nvfp4"
 		case s.Format == fp8.E2M1:

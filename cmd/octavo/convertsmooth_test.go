@@ -11,6 +11,7 @@ import (
 
 	"github.com/octavo-fp8/octavo/checkpoint"
 	"github.com/octavo-fp8/octavo/internal/testutil"
+	"github.com/octavo-fp8/octavo/nn"
 	"github.com/octavo-fp8/octavo/nn/hf"
 )
 
@@ -53,4 +54,39 @@ func TestConvertSmooth(t *testing.T) {
 	after, err := os.ReadFile(filepath.Join(out, "model.safetensors"))
 	require.NoError(t, err)
 	require.Equal(t, before, after)
+}
+
+// TestSmoothGain folds outliers that are made to cost four bits much: what it gains is told apart
+// from nothing, and without outliers it is not.
+func TestSmoothGain(t *testing.T) {
+	for _, c := range []struct {
+		factor float32
+		says   string
+	}{{64, ": it gains 0."}, {1, ": what it gains or loses is not told apart from nothing"}} {
+		m, err := nn.NewLlama(nn.Config{Vocab: 256, Dim: 32, Layers: 2, Heads: 4, KVHeads: 4, Hidden: 64, Context: 64}, 1)
+		require.NoError(t, err)
+		for i, p := range m.Params() {
+			switch {
+			case p.Decay:
+				p.Randomize(1, uint64(i), 0.2)
+			case strings.HasSuffix(p.Name, "layernorm.weight"):
+				p.Value[3] *= c.factor
+			}
+			for _, kind := range []string{"q_proj", "k_proj", "v_proj", "gate_proj", "up_proj"} {
+				for row := 0; strings.Contains(p.Name, kind) && row < p.Rows; row++ {
+					p.Value[row*p.Cols+3] /= c.factor
+				}
+			}
+		}
+		folder := t.TempDir()
+		model, text := filepath.Join(folder, "model"), filepath.Join(folder, "text")
+		require.NoError(t, hf.Save(t.Context(), m, model, hf.SaveOptions{Bytes: true}))
+		var bytes []byte
+		for i := range 2400 {
+			bytes = append(bytes, byte(32+(i*7919+i/7*31)%90))
+		}
+		require.NoError(t, os.WriteFile(text, bytes, 0o666))
+		out := succeed(t, "convert", model, "-o", filepath.Join(folder, "out"), "--to", "ct-mxfp4", "--smooth", "0.5", "--calibrate", text)
+		require.Contains(t, strings.Join(strings.Fields(out), " "), c.says, c.factor)
+	}
 }

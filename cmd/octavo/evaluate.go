@@ -26,6 +26,9 @@ type evaluateFlags struct {
 	workers, top      int
 	recipes           []evaluate.Recipe
 	modes             []evaluate.Mode
+	budget            float64
+	recipeOut         string
+	recipeFile        string
 	asJSON            bool
 }
 
@@ -41,8 +44,13 @@ func newEvaluateCommand() *cobra.Command {
 			if (f.text == "") == (f.tokens == "") {
 				return usagef("want a text to evaluate the model on: give --text or --tokens, one of them")
 			}
-			if err := sameFiles(append(show.Files(args[0]), f.text, f.tokens), f.html); err != nil {
+			if err := f.checkBudget(); err != nil {
 				return err
+			}
+			for _, out := range []string{f.html, f.recipeOut} {
+				if err := sameFiles(append(show.Files(args[0]), f.text, f.tokens, f.recipeFile), out); err != nil {
+					return err
+				}
 			}
 			f.command = commandLine(cmd, args)
 			return runEvaluate(cmd, args[0], &f)
@@ -60,6 +68,10 @@ func newEvaluateCommand() *cobra.Command {
 	}
 	flags.Var(oneOf{modes, namesOf(evaluate.Modes())}, "mode",
 		"what is quantized; may be repeated, or list several with commas (default all)")
+	cmd.Flags().Var(&parsed[float64]{&f.budget, "", "BITS", parseBits}, "budget",
+		"choose among the recipes for each linear layer, for so many bits a weight, such as 4.5bits")
+	flags.StringVar(&f.recipeOut, "recipe-out", "", "`FILE` for the recipes that --budget finds, for convert")
+	flags.StringVar(&f.recipeFile, "recipe-file", "", "`FILE` of --recipe-out with recipes to try, too")
 	wholeFlag(cmd, &f.context, 0, 1<<20, "context",
 		"tokens in a window; 0 is the model's, at most 512 (default 0)")
 	wholeFlag(cmd, &f.stride, 0, 1<<20, "stride",
@@ -111,9 +123,22 @@ func evaluated(ctx context.Context, path string, f *evaluateFlags, bar *display.
 	if err != nil {
 		return nil, err
 	}
-	bar.Unit("layers", "evaluate")
 	o.Progress, o.Read = bar, from.Read
-	report, err := evaluate.Run(ctx, from.Model, read.IDs, o)
+	if f.recipeFile != "" {
+		mixed, err := mixedFrom(f.recipeFile, from)
+		if err != nil {
+			return nil, err
+		}
+		o.Recipes = append(o.Recipes, mixed)
+	}
+	var report *evaluate.Evaluation
+	var budget *show.Budget
+	if f.budget > 0 {
+		budget, report, err = (&budgeted{f, from, o, bar}).run(ctx, read)
+	} else {
+		bar.Unit("layers", "evaluate")
+		report, err = evaluate.Run(ctx, from.Model, read.IDs, o)
+	}
 	if err != nil {
 		if errors.Is(err, evaluate.ErrTokens) {
 			return nil, fmt.Errorf("%s: %w", read.From, err)
@@ -121,7 +146,7 @@ func evaluated(ctx context.Context, path string, f *evaluateFlags, bar *display.
 		return nil, err
 	}
 	return &show.Report{
-		Model: textout.Name(path), Text: read.From, Available: available, Evaluation: report,
+		Model: textout.Name(path), Text: read.From, Available: available, Evaluation: report, Budget: budget,
 	}, nil
 }
 

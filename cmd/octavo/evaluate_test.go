@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/octavo-fp8/octavo/checkpoint"
 	"github.com/octavo-fp8/octavo/internal/filetest"
 	"github.com/octavo-fp8/octavo/internal/testutil"
 	"github.com/octavo-fp8/octavo/nn"
@@ -99,8 +100,9 @@ mxfp4
 
 mxfp4, both, each alone on 64 tokens:
   E2M1 1x32 mx-rceil
-layer +KL +linear layer +SQNR, dB
-model.layers.[01] .*KL of kinds: `, out)
+On these tokens layer [01] alone diverges the most, by .*
+layer +loss +KL +linear layer +SQNR, dB
+[01] .*KL of kinds: `, out)
 	require.NotContains(t, succeed(t, append([]string{"evaluate", dir, "--recipe", "bf16", "--layer-tokens", "0"}, few[:4]...)...), "alone")
 }
 
@@ -178,3 +180,106 @@ func storiesPerplexity(t *testing.T, path string) float64 {
 	}
 	return math.Exp(loss / float64(n-1))
 }
+
+// TestEvaluateBudget finds recipes for a budget, converts the model by them, and wants what was
+// predicted of the result: the same loss, to the bit, and as many bits in the files.
+func TestEvaluateBudget(t *testing.T) {
+	m, err := nn.NewLlama(nn.Config{Vocab: 256, Dim: 32, Layers: 3, Heads: 4, KVHeads: 2, Hidden: 64, Context: 32}, 1)
+	require.NoError(t, err)
+	for i, p := range m.Params() {
+		if p.Decay {
+			p.Randomize(1, uint64(i), 0.2)
+		}
+	}
+	folder := t.TempDir()
+	path := func(name string) string { return filepath.Join(folder, name) }
+	require.NoError(t, hf.Save(t.Context(), m, path("f32"), hf.SaveOptions{Bytes: true}))
+	succeed(t, "convert", path("f32"), "-o", path("model"), "--to", "bf16")
+	text := strings.Repeat("to be, or not to be: that is the question. ", 12)
+	require.NoError(t, os.WriteFile(path("text"), []byte(text), 0o666))
+	require.NoError(t, os.WriteFile(path("rest"), []byte(text[128:]), 0o666))
+	line := []string{"evaluate", path("model"), "--text", path("text"), "--layer-tokens", "128", "--budget", "6bits", "--recipe-out", path("recipes.json"),
+		"--recipe", "mx-floor:e2m1,mx-floor,bf16"}
+	var found struct {
+		Results []struct {
+			Recipe string
+			Loss   struct{ Mean float64 }
+		}
+		Budget struct {
+			Bits        float64
+			Sensitivity struct{ Tokens, LayerTargets int }
+			Chosen      []struct{ Name, Recipe string }
+		}
+	}
+	require.NoError(t, json.Unmarshal([]byte(succeed(t, append(line, "--json")...)), &found))
+	require.Equal(t, []int{128, 127}, []int{found.Budget.Sensitivity.Tokens, found.Budget.Sensitivity.LayerTargets})
+	require.LessOrEqual(t, found.Budget.Bits, 6.0)
+	require.Len(t, found.Results, 4)
+	require.Equal(t, "mixed", found.Results[3].Recipe)
+	used := map[string]bool{}
+	for _, c := range found.Budget.Chosen {
+		used[c.Recipe] = true
+	}
+	require.Greater(t, len(used), 1, "the recipes of this test are mixed")
+	out := succeed(t, append(line, "--html", path("page.html"))...)
+	page, err := os.ReadFile(path("page.html"))
+	require.NoError(t, err)
+	require.Contains(t, string(page), "by what layers cost on the 128 tokens before")
+	require.Contains(t, string(page), "bits a weight fits into 6.")
+	require.Regexp(t, `(?s)A mixed recipe of [\d.]+ bits a weight fits into 6\..*chosen\sby\swhat\slayers\scost\son\sthe\s128\stokens\sbefore`, out)
+
+	succeed(t, "convert", path("model"), "-o", path("mixed"), "--to", "ct-mixed", "--recipe-file", path("recipes.json"))
+	var got evaluationLoss
+	require.NoError(t, json.Unmarshal([]byte(succeed(t, "evaluate", "--json", path("mixed"), "--text", path("rest"))), &got))
+	require.Equal(t, found.Results[3].Loss.Mean, got.Loss.Mean)
+	require.NotEqual(t, got.Loss.Mean, found.Results[0].Loss.Mean)
+	c, err := checkpoint.Open(path("mixed"))
+	require.NoError(t, err)
+	defer c.Close()
+	bits, weights := int64(0), int64(0)
+	for _, w := range c.Weights() {
+		if strings.HasSuffix(w.Name, "_proj.weight") {
+			bits += 8 * w.Bytes()
+			weights += w.Len()
+		}
+	}
+	require.InDelta(t, float64(bits)/float64(weights), found.Budget.Bits, 1e-12)
+	again := evaluateJSON(t, path("model"), "--text", path("rest"), "--recipe-file", path("recipes.json"), "--mode", "weights", "--layer-tokens", "0")
+	require.Equal(t, "mixed", again.Results[0].Recipe)
+	require.InEpsilon(t, math.Exp(got.Loss.Mean), again.Results[0].Perplexity, 1e-12)
+
+	recipes, err := os.ReadFile(path("recipes.json"))
+	require.NoError(t, err)
+	changed := func(old, new string) string {
+		text := strings.Replace(string(recipes), old, new, 1)
+		require.NotEqual(t, string(recipes), text)
+		require.NoError(t, os.WriteFile(path("changed.json"), []byte(text), 0o666))
+		return path("changed.json")
+	}
+	convert := []string{"convert", path("model"), "-o", path("none"), "--to", "ct-mixed", "--recipe-file"}
+	fail(t, 1, "model.layers.0.mlp.gate_proj.weight is [64 33] there and [64 32] in the model", append(convert, changed("64,\n        32", "64,\n        33"))...)
+	fail(t, 1, `tensor "model.layers.0.mlp.down_proj.weight": there is no recipe for it among those of modules`, append(convert, changed("layers.0.mlp.down_proj", "layers.7.mlp.down_proj"))...)
+	fail(t, 1, "module model.layers.7.mlp.down_proj is none of the model's", "evaluate", path("model"), "--text", path("text"), "--recipe-file", path("changed.json"))
+	fail(t, 1, "it has version 3: want 1", append(convert, changed(`"version": 1`, `"version": 3`))...)
+	fail(t, 1, "is to be BF16, and it is F32: convert the model to bf16 first", "convert", path("f32"), "-o", path("none"), "--to", "ct-mixed", "--recipe-file", changed("mx-floor:e2m1", "bf16"))
+	fail(t, 1, "does not have E4M3 in blocks of 1x32 by mx-floor", "convert", path("model"), "-o", path("none"), "--to", "deepseek-v3", "--recipe-file", path("recipes.json"))
+	fail(t, 2, "--only is for a model without --recipe-file", append(convert, path("recipes.json"), "--only", "q_proj")...)
+	require.NoDirExists(t, path("none"))
+
+	for says, args := range map[string][]string{
+		"want bits a weight":                {"--budget", "x"},
+		"above 0 and at most 32":            {"--budget", "33bits"},
+		"wants recipes to choose among":     {"--budget", "5", "--recipe", "fp8"},
+		"for one --mode, weights or both":   {"--budget", "5", "--recipe", "fp8,bf16", "--mode", "activations"},
+		"leave out --layer-tokens 0":        {"--budget", "5", "--recipe", "fp8,bf16", "--layer-tokens", "0"},
+		"--recipe-out is for what --budget": {"--recipe-out", path("x")},
+		"give one of them":                  {"--budget", "5", "--recipe-file", path("recipes.json")},
+		"none are left to judge by":         {"--budget", "5", "--recipe", "fp8,bf16"},
+		"are the same file":                 {"--budget", "5", "--recipe", "fp8,bf16", "--recipe-out", path("text")},
+	} {
+		fail(t, 2, says, append([]string{"evaluate", path("model"), "--text", path("text")}, args...)...)
+	}
+	fail(t, 1, "5 bits a weight are too few: these recipes take at least", "evaluate", path("model"), "--text", path("text"), "--layer-tokens", "64", "--budget", "5", "--recipe", "fp8,bf16")
+}
+
+type evaluationLoss struct{ Loss struct{ Mean float64 } }

@@ -35,6 +35,13 @@
 // window is a sequence of its own. Options.Prefix is put before every window, such as a token
 // that begins texts, and is no target. The token at place 0 is a target only behind a prefix.
 //
+// # Budgets
+//
+// A [Recipe] may have one for each linear layer in place of its own. [Mix] chooses them for a number
+// of bits a weight by an evaluation of each layer and kind alone; what was chosen is then to be
+// evaluated on another text. [Result.Against] is the difference of two results of it, paired. A
+// [RecipeFile] has the recipes of modules for those who convert the model.
+//
 // # Figures
 //
 // Losses are in nats, and sums in float64. With s the sum of a window and n its targets, a

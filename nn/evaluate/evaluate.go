@@ -117,6 +117,11 @@ func Run(ctx context.Context, m *nn.Llama, tokens []int32, o Options) (report *E
 		return nil, err
 	}
 	defer r.restore()
+	for _, recipe := range o.Recipes {
+		if err := r.checkMixed(recipe); err != nil {
+			return nil, err
+		}
+	}
 	e := &evaluator{runner: r, Options: o, workers: c.Workers, windows: windows}
 	e.prepare(ctx)
 	shared := m.Shared()
@@ -161,7 +166,7 @@ type evaluator struct {
 type run struct {
 	recipe  Recipe
 	mode    Mode
-	options nn.Options
+	options func(slot) nn.Options
 
 	whole         found
 	layers, kinds []found
@@ -169,10 +174,10 @@ type run struct {
 
 // prepare lists the runs and counts what there is to do.
 func (e *evaluator) prepare(ctx context.Context) {
-	var options []nn.Options
+	var options []func(slot) nn.Options
 	for _, recipe := range e.Recipes {
 		for _, m := range e.Modes {
-			r := run{recipe: recipe, mode: m, options: recipe.options(m)}
+			r := run{recipe: recipe, mode: m, options: recipe.optionsOf(m)}
 			if e.LayerTokens > 0 {
 				r.layers, r.kinds = make([]found, len(e.blocks)), make([]found, len(e.kinds))
 			}
@@ -198,10 +203,10 @@ func (e *evaluator) prepare(ctx context.Context) {
 
 // stream is a model of which some linear layers are quantized.
 type stream struct {
-	options nn.Options      // of those
-	which   func(slot) bool // they are; nil: none, the reference
-	from    int             // the first layer that has some
-	windows int             // that are run, the first ones
+	options func(slot) nn.Options // of those
+	which   func(slot) bool       // they are; nil: none, the reference
+	from    int                   // the first layer that has some
+	windows int                   // that are run, the first ones
 	found   *found
 }
 
@@ -394,6 +399,7 @@ func (e *evaluator) result(tokens int) *Evaluation {
 			LargestKL:    of.whole.largestKL,
 			LargestLogit: of.whole.largestLogit,
 			Layers:       []PartCost{}, Kinds: []PartCost{}, Linears: []Linear{},
+			Sums: of.whole.windows(),
 		}
 		if e.layered > 0 {
 			e.reportParts(i, of, &out)

@@ -57,6 +57,15 @@ type Result struct {
 	Layers  []PartCost `json:"layers"`
 	Kinds   []PartCost `json:"kinds"`
 	Linears []Linear   `json:"linears"`
+
+	Sums []WindowSums `json:"sums"` // of each window
+}
+
+// WindowSums are what a result is the mean of, in nats: sums over the targets of a window.
+type WindowSums struct {
+	Targets int              `json:"targets"`
+	Loss    jsonfloat.Number `json:"loss"`
+	KL      jsonfloat.Number `json:"kl"`
 }
 
 // Cost is what quantizing changes.

@@ -2,6 +2,7 @@ package evaluate
 
 import (
 	"context"
+	"slices"
 
 	"github.com/octavo-fp8/octavo/internal/meter"
 	"github.com/octavo-fp8/octavo/nn"
@@ -95,13 +96,13 @@ type exchange struct {
 
 // set has layers do as a function says.
 func (x *exchange) set(slots []slot, of func(string) nn.Rounding) error {
-	for _, s := range slots {
+	options := func(s slot) nn.Options {
 		rounding := of(s.name)
-		if err := x.put(nn.Options{Rounding: &rounding}, func(t slot) bool { return t.name == s.name }); err != nil {
-			return err
-		}
+		return nn.Options{Rounding: &rounding}
 	}
-	return nil
+	return x.put(options, func(s slot) bool {
+		return slices.ContainsFunc(slots, func(t slot) bool { return t.name == s.name })
+	})
 }
 
 // window runs a window.

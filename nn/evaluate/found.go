@@ -48,3 +48,11 @@ func (f *found) add(w window, divergences []divergence, ref []float64, prefix in
 func (f *found) cost() Cost {
 	return Cost{KL: f.kl.mean(), Difference: f.difference.mean(), NonFinite: f.nonFinite}
 }
+
+// windows returns the sums of each window.
+func (f *found) windows() (all []WindowSums) {
+	for i, n := range f.loss.counts {
+		all = append(all, WindowSums{n, jsonfloat.Number(f.loss.values[i]), jsonfloat.Number(f.kl.values[i])})
+	}
+	return all
+}

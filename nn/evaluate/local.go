@@ -14,7 +14,7 @@ import (
 type local struct {
 	slots   []slot
 	names   map[string]int // of the slots
-	runs    []nn.Options
+	runs    []func(slot) nn.Options
 	ratios  [][]ratio // of each run and slot
 	workers int
 
@@ -39,7 +39,7 @@ func (r ratio) decibels() jsonfloat.Number {
 }
 
 // newLocal returns what measures runs.
-func newLocal(r *runner, runs []nn.Options) *local {
+func newLocal(r *runner, runs []func(slot) nn.Options) *local {
 	l := &local{slots: r.slots, names: map[string]int{}, runs: runs, workers: r.config.Workers}
 	l.measured = make([]bool, len(r.slots))
 	for i, s := range r.slots {
@@ -59,8 +59,8 @@ func (l *local) measure(ctx context.Context, i int, x []float32, rows int) error
 	if err := l.product(ctx, want, x, rows, i, nn.Options{}); err != nil {
 		return err
 	}
-	for run, o := range l.runs {
-		if err := l.product(ctx, got, x, rows, i, o); err != nil {
+	for run, options := range l.runs {
+		if err := l.product(ctx, got, x, rows, i, options(l.slots[i])); err != nil {
 			return err
 		}
 		l.ratios[run][i].add(want, got, rows, l.workers)

@@ -46,6 +46,10 @@ type Recipe struct {
 	// BF16Results rounds results to BF16 where both operands are rounded in another way than
 	// under recipes of package scaling.
 	BF16Results bool
+
+	// Layers, unless nil, has a recipe for each linear layer, by names such as
+	// "model.layers.0.mlp.up_proj", in place of what is above.
+	Layers map[string]Recipe
 }
 
 // bf16 is the name of the recipe that rounds to BF16.
@@ -75,7 +79,7 @@ func ParseRecipe(name string) (Recipe, error) {
 	}
 	if name == bf16 {
 		r := nn.DefaultRounding(nn.NarrowBF16)
-		return Recipe{name, r.Input, r.Weight, r.BF16Results}, nil
+		return Recipe{Name: name, Input: r.Input, Weight: r.Weight, BF16Results: r.BF16Results}, nil
 	}
 	profile, format, found := strings.Cut(name, ":")
 	p := scaling.Profile(profile)
@@ -108,6 +112,9 @@ func recipeOf(name string, input, weight scaling.Recipe) Recipe {
 
 // String describes the operands: format, block and profile of activations and of weights.
 func (r Recipe) String() string {
+	if r.Layers != nil {
+		return r.mixedString()
+	}
 	if r.Input.Recipe == nil || r.Weight.Recipe == nil {
 		return fmt.Sprintf("%s, %s", describe(r.Input), describe(r.Weight))
 	}
@@ -132,6 +139,15 @@ func describe(n nn.Narrowing) string {
 	return string(n.Format)
 }
 
+// optionsOf returns those of linear layers in a mode.
+func (r Recipe) optionsOf(m Mode) func(slot) nn.Options {
+	if r.Layers == nil {
+		o := r.options(m)
+		return func(slot) nn.Options { return o }
+	}
+	return func(s slot) nn.Options { return r.Layers[s.name].options(m) }
+}
+
 // options returns those of a linear layer in a mode.
 func (r Recipe) options(m Mode) nn.Options {
 	switch {
@@ -153,6 +169,14 @@ func (r Recipe) options(m Mode) nn.Options {
 
 // check returns an error unless a layer can have the options of every mode.
 func (r Recipe) check() error {
+	for name, of := range r.Layers {
+		if of.Layers != nil {
+			return optionError("recipe %.80q of %s is one for each linear layer itself", of.Name, name)
+		}
+		if err := of.check(); err != nil {
+			return err
+		}
+	}
 	for _, m := range Modes() {
 		if _, err := nn.NewLinear(r.Name, 1, 1, r.options(m)); err != nil {
 			return optionError("recipe %.80q, %v: %w", r.Name, m, err)

@@ -108,15 +108,18 @@ func kindOf(name string) string {
 }
 
 // plain puts FP32 layers into slots.
-func (r *runner) plain(which func(slot) bool) error { return r.put(nn.Options{}, which) }
+func (r *runner) plain(which func(slot) bool) error {
+	return r.put(func(slot) nn.Options { return nn.Options{} }, which)
+}
 
 // put replaces the linear layers of some slots by ones with other options.
-func (r *runner) put(o nn.Options, which func(slot) bool) error {
-	o.Shared, o.Workers = r.model.Shared(), r.config.Workers
+func (r *runner) put(options func(slot) nn.Options, which func(slot) bool) error {
 	for _, s := range r.slots {
 		if !which(s) {
 			continue
 		}
+		o := options(s)
+		o.Shared, o.Workers = r.model.Shared(), r.config.Workers
 		l, err := nn.NewLinearOf(s.plain.Weight.Name, s.plain.Weight, o)
 		if err != nil {
 			return err

@@ -23,6 +23,9 @@ func (r *Report) WritePage(w io.Writer, command, machine string) error {
 		p.Put(" One window has no standard errors.")
 	}
 	p.Put("</p>\n")
+	if r.Budget != nil {
+		r.Budget.put(&p, r.Windows)
+	}
 	if len(r.Results) > 0 {
 		r.putRecipes(&p)
 		if r.LayerWindows > 0 {

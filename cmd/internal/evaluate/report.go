@@ -16,6 +16,7 @@ type Report struct {
 	Text      string `json:"text"`
 	Available int    `json:"available"` // tokens of the text, of which the first were taken
 	*evaluate.Evaluation
+	Budget *Budget `json:"budget,omitempty"`
 }
 
 // Judged returns the result in which layers are shown of a recipe: that of both operands, or

@@ -23,6 +23,11 @@ func (r *Report) WriteText(stdout io.Writer, top int) error {
 	if len(r.Results) == 0 {
 		return w.Flush()
 	}
+	if r.Budget != nil {
+		r.Budget.writeText(w, r, top)
+		r.writeNonFinite(w)
+		return w.Flush()
+	}
 	fmt.Fprintln(w)
 	r.writeResults(w)
 	r.writeNonFinite(w)
@@ -61,10 +66,7 @@ func (r *Report) writeNonFinite(w io.Writer) {
 	}
 }
 
-const (
-	layerWidth  = 28
-	linearWidth = 36
-)
+const linearWidth = 33
 
 // writeWorst prints where a recipe costs the most.
 func (r *Report) writeWorst(w io.Writer, of *evaluate.Result, top int) {
@@ -74,15 +76,17 @@ func (r *Report) writeWorst(w io.Writer, of *evaluate.Result, top int) {
 	layers, linears := of.WorstLayers(top), of.WorstLinears(top)
 	fmt.Fprintf(w, "\n%s, %v, each alone on %s:\n  %s\n",
 		of.Recipe, of.Mode, textout.Count(r.LayerTargets, "token"), of.Operands)
+	fmt.Fprintln(w, textout.Wrap(r.worstText(of), 80, ""))
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "layer\tKL\tlinear layer\tSQNR, dB")
+	fmt.Fprintln(t, "layer\tloss\tKL\tlinear layer\tSQNR, dB")
 	for i := range linears {
-		layer, kl := "", ""
+		layer, loss, kl := "", "", ""
 		if i < len(layers) {
-			layer, kl = textout.Shorten(layers[i].Name, layerWidth), small(float64(layers[i].KL.Mean))
+			layer = strings.TrimPrefix(layers[i].Name, "model.layers.")
+			loss, kl = lossText(layers[i].Difference), small(float64(layers[i].KL.Mean))
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", layer, kl,
-			textout.Shorten(linears[i].Name, linearWidth), textout.Decibels(float64(linears[i].SQNR)))
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", layer, loss, kl,
+			textout.Shorten(strings.TrimPrefix(linears[i].Name, "model.layers."), linearWidth), textout.Decibels(float64(linears[i].SQNR)))
 	}
 	t.Flush()
 	var kinds []string
@@ -90,4 +94,18 @@ func (r *Report) writeWorst(w io.Writer, of *evaluate.Result, top int) {
 		kinds = append(kinds, fmt.Sprintf("%s %s", k.Name, small(float64(k.KL.Mean))))
 	}
 	fmt.Fprintln(w, textout.Wrap("KL of kinds: "+strings.Join(kinds, ", "), 80, ""))
+}
+
+// worstText says which layer costs the most, and, of the same tokens, what all cost.
+func (r *Report) worstText(of *evaluate.Result) string {
+	worst, sum := of.WorstLayers(1)[0], 0.0
+	for _, l := range of.Layers {
+		sum += float64(l.KL.Mean)
+	}
+	text := fmt.Sprintf("On these tokens layer %s alone diverges the most, by %s nats a token of the %s to which layers add up",
+		strings.TrimPrefix(worst.Name, "model.layers."), small(float64(worst.KL.Mean)), small(sum))
+	if r.LayerWindows == r.Windows {
+		text += fmt.Sprintf("; all together diverge by %s", small(float64(of.KL.Mean)))
+	}
+	return text + "."
 }

@@ -2,6 +2,7 @@ package evaluate
 
 import (
 	"bytes"
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -30,7 +31,8 @@ func TestSentences(t *testing.T) {
 		"nan":   text(func(r *Report) { r.Results[0].NonFinite = 3 }),
 		"steps": text(func(r *Report) { r.Stride = 32 }),
 		"front": text(func(r *Report) { r.Prefix, r.Stride = 1, 63 }),
-		"alone": text(func(r *Report) { r.LayerWindows, r.LayerTargets = 1, 64 }),
+		"alone": text(func(r *Report) { r.LayerWindows, r.LayerTargets = 1, 64; r.Results[0].Layers = parts(0.5, 2) }),
+		"all":   text(func(r *Report) { r.LayerWindows, r.LayerTargets = 2, 99; r.Results[0].Layers = parts(3, 2) }),
 		"plain": text(func(r *Report) { r.Results = nil }),
 	}
 	for _, x := range []struct{ sentence, of, not string }{
@@ -44,8 +46,84 @@ func TestSentences(t *testing.T) {
 		{"quantized perplexity change KL same top", "whole", "plain"},
 		{"50.00%", "whole", "plain"},
 		{"mxfp8, both, each alone on 64 tokens", "alone", "whole"},
+		{"layer 1 alone diverges the most, by 2 nats a token of the 2.5 to which layers add up.", "alone", "all"},
+		{"layer 0 alone diverges the most, by 3 nats a token of the 5 to which layers add up; all together diverge by 0.", "all", "alone"},
 	} {
 		require.Contains(t, texts[x.of], x.sentence, x.of)
 		require.NotContains(t, texts[x.not], x.sentence, x.not)
 	}
+}
+
+// parts are layers that diverge so much.
+func parts(kl ...jsonfloat.Number) (all []evaluate.PartCost) {
+	for i, x := range kl {
+		all = append(all, evaluate.PartCost{Name: fmt.Sprintf("model.layers.%d", i), Cost: evaluate.Cost{KL: evaluate.Mean{Mean: x}}})
+	}
+	return all
+}
+
+// TestFinding has each sentence of what was found for a budget where standard errors show it, and
+// not where they do not.
+func TestFinding(t *testing.T) {
+	// What was chosen loses so much in each window, and a recipe for all linear layers 1.
+	finding := func(losses, kls []float64, change func(b *Budget)) string {
+		e := &evaluate.Evaluation{Windows: len(losses), Results: make([]evaluate.Result, 3)}
+		for i, name := range []string{"mxfp4", "mxfp8", Mixed} {
+			r := &e.Results[i]
+			r.Recipe = name
+			for w := range losses {
+				s := evaluate.WindowSums{Targets: 1, Loss: 1, KL: 1}
+				if name == Mixed {
+					s.Loss, s.KL = jsonfloat.Number(losses[w]), jsonfloat.Number(kls[w])
+				}
+				r.Sums = append(r.Sums, s)
+			}
+		}
+		chosen := []Choice{{"a", 0, "q_proj", "mxfp4"}, {"b", 0, "up_proj", "mxfp8"}}
+		b := NewBudget(5, 4.75, map[string]float64{"mxfp4": 4.25, "mxfp8": 8.25}, chosen, e, e)
+		change(b)
+		return b.Finding(e.Windows)
+	}
+	same := func(*Budget) {}
+	repeat := func(x ...float64) (all []float64) {
+		for len(all) < 8 {
+			all = append(all, x...)
+		}
+		return all
+	}
+	less, more, around := repeat(0.8, 0.82), repeat(1.2, 1.3), repeat(0.7, 1.2)
+	texts := map[string]string{
+		"less":   finding(less, less, same),
+		"more":   finding(more, more, same),
+		"around": finding(around, around, same),
+		"closer": finding(around, less, same),
+		"loss":   finding(less, around, same),
+		"few":    finding(less[:7], less[:7], same),
+		"one":    finding(less, less, func(b *Budget) { b.Chosen[1].Recipe = "mxfp4" }),
+		"none":   finding(less, less, func(b *Budget) { b.Uniform[0].Fits = false }),
+		"nan":    finding(repeat(math.NaN()), less, same),
+	}
+	for _, x := range []struct{ sentence, of, not string }{
+		{"It loses 0.19 ± 0.004 nats a token less than mxfp4, of 4.25, the best of those for all linear layers that fit", "less", "more"},
+		{"It loses 0.19 ± 0.004 nats a token less", "loss", "around"},
+		{"less than", "less", "few"},
+		{"less than", "loss", "closer"},
+		{"It loses 0.25 ± 0.02 nats a token more than mxfp4", "more", "less"},
+		{"its distribution is closer to FP32's, by 0.19 ± 0.004 nats.", "less", "around"},
+		{"its distribution is further from FP32's, by 0.25 ± 0.02 nats.", "more", "less"},
+		{"Its loss is not told apart from that of mxfp4", "around", "less"},
+		{"Its loss is not told apart from that of mxfp4", "nan", "less"},
+		{"; nor are their divergences from FP32 told apart.", "around", "closer"},
+		{"; their divergences from FP32 are not told apart.", "loss", "around"},
+		{"Its loss is not told apart from that of mxfp4, of 4.25, the best of those for all linear layers that fit; its distribution is closer", "closer", "less"},
+		{"7 windows are too few to tell what it loses from mxfp4", "few", "less"},
+		{"Nothing mixed was found better within 5 bits a weight than mxfp4 for all linear layers, of 4.75.", "one", "less"},
+		{"A mixed recipe of 4.75 bits a weight fits into 5", "less", "one"},
+		{"no recipe for all linear layers does", "none", "less"},
+	} {
+		require.Contains(t, texts[x.of], x.sentence, x.of)
+		require.NotContains(t, texts[x.not], x.sentence, x.not)
+	}
+	lines := (&Budget{Chosen: []Choice{{"a", 0, "q_proj", "m"}, {"b", 1, "q_proj", "m"}, {"c", 2, "q_proj", "n"}, {"d", 0, "up_proj", "n"}, {"e", 1, "up_proj", "n"}}}).Lines()
+	require.Equal(t, []string{"m: q_proj of 0-1.", "n: all others."}, lines)
 }

@@ -1,0 +1,169 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/octavo-fp8/octavo/checkpoint"
+	"github.com/octavo-fp8/octavo/cmd/internal/display"
+	show "github.com/octavo-fp8/octavo/cmd/internal/evaluate"
+	"github.com/octavo-fp8/octavo/cmd/internal/tokens"
+	"github.com/octavo-fp8/octavo/internal/atomicfile"
+	"github.com/octavo-fp8/octavo/internal/inputfile"
+	"github.com/octavo-fp8/octavo/internal/jsonout"
+	"github.com/octavo-fp8/octavo/internal/textout"
+	"github.com/octavo-fp8/octavo/nn"
+	"github.com/octavo-fp8/octavo/nn/evaluate"
+	"github.com/octavo-fp8/octavo/nn/hf"
+)
+
+// parseBits reads a budget such as 4.5bits.
+func parseBits(text string) (float64, error) {
+	number := strings.TrimSpace(strings.TrimSuffix(text, "bits"))
+	bits, err := strconv.ParseFloat(number, 64)
+	if err != nil || !(bits > 0 && bits <= 32) {
+		return 0, fmt.Errorf("want bits a weight, above 0 and at most 32, such as 4.5bits")
+	}
+	return bits, nil
+}
+
+// checkBudget refuses flags that do not go with a budget, or that do with nothing else.
+func (f *evaluateFlags) checkBudget() error {
+	switch {
+	case f.budget == 0 && f.recipeOut != "":
+		return usagef("--recipe-out is for what --budget finds: give that too")
+	case f.budget == 0:
+		return nil
+	case f.recipeFile != "":
+		return usagef("--budget finds what --recipe-file would have: give one of them")
+	case len(f.recipes) < 2:
+		return usagef("--budget wants recipes to choose among: such as --recipe mxfp4,mxfp8,bf16")
+	case len(f.modes) > 1 || len(f.modes) == 1 && f.modes[0] == evaluate.Activations:
+		return usagef("--budget is for one --mode, weights or both")
+	case f.layers == 0:
+		return usagef("--budget chooses by the runs layer by layer: leave out --layer-tokens 0")
+	}
+	return nil
+}
+
+// budgeted is a model of which a recipe is chosen for each linear layer.
+type budgeted struct {
+	*evaluateFlags
+	from    *hf.Unread
+	options evaluate.Options
+	bar     *display.Display
+}
+
+// run chooses on the first tokens of a text and judges by the rest.
+func (b *budgeted) run(ctx context.Context, read tokens.Tokens) (*show.Budget, *evaluate.Evaluation, error) {
+	if len(read.IDs) < b.layers+2 {
+		return nil, nil, usagef("%s has %d tokens: the first %d are to choose by, and none are left to judge by: "+
+			"give more, or fewer --layer-tokens", read.From, len(read.IDs), b.layers)
+	}
+	mode := evaluate.Weights
+	if len(b.modes) > 0 {
+		mode = b.modes[0]
+	}
+	o := b.options
+	o.Modes = []evaluate.Mode{mode}
+	b.bar.Unit("layers", "evaluate")
+	sensitivity, err := evaluate.Run(ctx, b.from.Model, read.IDs[:b.layers], o)
+	if err != nil {
+		return nil, nil, err
+	}
+	mixed, err := evaluate.Mix(ctx, b.from.Model, sensitivity, evaluate.MixOptions{
+		Recipes: b.recipes, Mode: mode, Bits: b.budget,
+		Together: func(layer string) string { return checkpoint.OneScheme(b.module(layer)) },
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	o.Recipes, o.LayerTokens = append(slices.Clone(b.recipes), mixed), -1
+	b.bar.Unit("layers", "evaluate")
+	judged, err := evaluate.Run(ctx, b.from.Model, read.IDs[b.layers:], o)
+	if err != nil {
+		return nil, nil, err
+	}
+	bits := map[string]float64{}
+	for _, r := range o.Recipes {
+		if bits[r.Name], err = evaluate.Bits(b.from.Model, r); err != nil {
+			return nil, nil, err
+		}
+	}
+	var chosen []show.Choice
+	for _, l := range sensitivity.Results[0].Linears {
+		chosen = append(chosen, show.Choice{Name: b.module(l.Name), Layer: l.Layer, Kind: l.Kind, Recipe: mixed.Layers[l.Name].Name})
+	}
+	found := show.NewBudget(b.budget, bits[mixed.Name], bits, chosen, sensitivity, judged)
+	return found, judged, b.write(found, mixed)
+}
+
+// param returns the weight of a linear layer.
+func (b *budgeted) param(layer string) *nn.Param { return b.from.Model.Param(layer + ".weight") }
+
+// module returns the name of the module that a linear layer is in.
+func (b *budgeted) module(layer string) string {
+	name, _ := b.from.Module(b.param(layer))
+	return name
+}
+
+// write writes the recipe file.
+func (b *budgeted) write(found *show.Budget, mixed evaluate.Recipe) error {
+	if b.recipeOut == "" {
+		return nil
+	}
+	modules := evaluate.RecipesOfModules{}
+	for layer, r := range mixed.Layers {
+		name, shape := b.from.Module(b.param(layer))
+		modules[name] = evaluate.ModuleRecipe{Recipe: r.Name, Shape: shape}
+	}
+	file := evaluate.NewRecipeFile(found.Bits, found.Mode, modules)
+	err := atomicfile.Write(b.recipeOut, func(w io.Writer) error { return jsonout.Print(w, file) })
+	if err != nil {
+		return fmt.Errorf("%w: name another file with --recipe-out", err)
+	}
+	return nil
+}
+
+// readRecipeFile reads a recipe file.
+func readRecipeFile(path string) (*evaluate.RecipeFile, error) {
+	data, err := inputfile.ReadAll(path, 64<<20)
+	if err != nil {
+		return nil, err
+	}
+	file, err := evaluate.ParseRecipeFile(data)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", textout.Name(path), err)
+	}
+	return file, nil
+}
+
+// mixedFrom returns the recipe that a file has for a model.
+func mixedFrom(path string, from *hf.Unread) (evaluate.Recipe, error) {
+	file, err := readRecipeFile(path)
+	if err != nil {
+		return evaluate.Recipe{}, err
+	}
+	mixed := evaluate.Recipe{Name: show.Mixed, Layers: map[string]evaluate.Recipe{}}
+	used := map[string]bool{}
+	for _, p := range from.Model.Params() {
+		name, _ := from.Module(p)
+		layer, isWeight := strings.CutSuffix(p.Name, ".weight")
+		if of, ok := file.Modules[name]; ok && isWeight {
+			used[name] = true
+			if mixed.Layers[layer], err = evaluate.ParseRecipe(of.Recipe); err != nil {
+				return evaluate.Recipe{}, err
+			}
+		}
+	}
+	for name := range file.Modules {
+		if !used[name] {
+			return evaluate.Recipe{}, fmt.Errorf("%s: module %s is none of the model's: the file is of another one", textout.Name(path), textout.Name(name))
+		}
+	}
+	return mixed, nil
+}
