@@ -203,6 +203,11 @@ func (s *static) drawData(to *picture.Picture) {
 			}
 		}
 	}
+	if slices.ContainsFunc(s.curves, func(c curve) bool { return c.Mark == Bars }) { // which cover them
+		for _, l := range s.lines {
+			s.drawLine(to, l)
+		}
+	}
 	s.nameLines(to)
 }
 

@@ -79,7 +79,10 @@ class Chart {
           const index = i - 1;
           if (index < this.series.length) drawMarks(u, this.series[index], this.color(this.series[index]), this.barShare(index));
         }],
-        draw: [u => drawNames(u, this, this.colors)],
+        draw: [u => {
+          if (this.series.some(curve => curve.mark === "bars")) drawReferences(u, this, this.colors); // they cover them
+          drawNames(u, this, this.colors);
+        }],
         setCursor: [() => this.showValues()],
         setSelect: [u => this.zoomTo(u.select)],
       },
