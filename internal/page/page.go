@@ -23,16 +23,22 @@ type Page struct {
 	// Before and After stand before and after the style of the frame, Library is a
 	// script of its own, and Script the end of the frame's, all of whose names it sees.
 	Before, After, Library, Script HTML
+
+	WebAssembly bool // scripts may run it
 }
 
 // Write writes the page.
 func (p *Page) Write(w io.Writer) error {
 	var b Body
+	runs := ""
+	if p.WebAssembly {
+		runs = " 'wasm-unsafe-eval'"
+	}
 	b.Put(`<!DOCTYPE html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; script-src 'unsafe-inline'%s; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>%s</title>
 %s<style>
@@ -44,7 +50,7 @@ func (p *Page) Write(w io.Writer) error {
 <main>
 %s
 </main>
-`, p.Title, p.Before, HTML(sheet), p.After, p.Style, p.Main)
+`, HTML(runs), p.Title, p.Before, HTML(sheet), p.After, p.Style, p.Main)
 	if p.Library != "" {
 		b.Put("<script>%s</script>\n", p.Library)
 	}

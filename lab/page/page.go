@@ -11,7 +11,8 @@ import (
 // Page is a page under way.
 type Page struct {
 	page.Body
-	Style page.HTML // the end of its head
+	Style, Script page.HTML // the ends of its head and of its scripts
+	WebAssembly   bool      // its scripts run it
 
 	charts int
 	colors chart.Colors
@@ -23,9 +24,9 @@ func (p *Page) Write(w io.Writer, title string) error {
 	if p.err != nil {
 		return p.err
 	}
-	all := page.Page{Title: title, Main: p.HTML(), Style: p.Style}
+	all := page.Page{Title: title, Main: p.HTML(), Style: p.Style, Script: p.Script, WebAssembly: p.WebAssembly}
 	if p.charts > 0 {
-		all.Before, all.After, all.Library, all.Script = assets.Before, assets.After, assets.UPlot, assets.Charts
+		all.Before, all.After, all.Library, all.Script = assets.Before, assets.After, assets.UPlot, assets.Charts+p.Script
 	}
 	return all.Write(w)
 }
