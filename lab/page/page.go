@@ -1,9 +1,8 @@
-// Package page writes the HTML pages of commands: those of internal/page, with charts.
+// Package page writes the HTML pages of commands: those of internal/page, with charts. In a
+// program of WebAssembly it makes parts of them.
 package page
 
 import (
-	"io"
-
 	"github.com/octavo-fp8/octavo/internal/page"
 	"github.com/octavo-fp8/octavo/lab/chart"
 )
@@ -17,16 +16,4 @@ type Page struct {
 	charts int
 	colors chart.Colors
 	err    error // of a chart
-}
-
-// Write writes the page, or nothing if a chart has an error.
-func (p *Page) Write(w io.Writer, title string) error {
-	if p.err != nil {
-		return p.err
-	}
-	all := page.Page{Title: title, Main: p.HTML(), Style: p.Style, Script: p.Script, WebAssembly: p.WebAssembly}
-	if p.charts > 0 {
-		all.Before, all.After, all.Library, all.Script = assets.Before, assets.After, assets.UPlot, assets.Charts+p.Script
-	}
-	return all.Write(w)
 }

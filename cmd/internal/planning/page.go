@@ -2,7 +2,6 @@ package planning
 
 import (
 	"fmt"
-	"io"
 	"strconv"
 
 	frame "github.com/octavo-fp8/octavo/internal/page"
@@ -12,19 +11,6 @@ import (
 
 // mostRows is how many stages a page shows at most.
 const mostRows = 256
-
-// WritePage writes the report as a page. command is what repeats it, on the given machine.
-func (r *Report) WritePage(w io.Writer, command, machine string) error {
-	var p page.Page
-	p.Put("<div id=\"head\">\n")
-	r.putHead(&p)
-	p.Put("</div>\n")
-	p.Put("<div id=\"main\">\n")
-	r.putMain(&p)
-	p.Put("</div>\n")
-	p.Repeat(command, machine)
-	return p.Write(w, "What "+r.ModelName()+" takes")
-}
 
 // putHead adds what was found, and of what.
 func (r *Report) putHead(p *page.Page) {

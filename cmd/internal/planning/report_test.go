@@ -126,7 +126,7 @@ func TestWhatIf(t *testing.T) {
 	change := Change{Values: map[string]string{"ranks": "128", "tp": "4", "pp": "2", "batch": "3", "recipe": "fp8"}}
 	require.NoError(t, json.Unmarshal(encoded, &change.Ask))
 	require.Equal(t, a, change.Ask)
-	got, err := WhatIf(t.Context(), change)
+	got, err := WhatIf(change, nil)
 	require.NoError(t, err)
 	require.Equal(t, "octavo plan llama-3-8b --ranks 128 --tp 4 --pp 2 --batch 3 --recipe fp8", got.Command)
 	require.Empty(t, got.Refused)
@@ -144,16 +144,16 @@ func TestWhatIf(t *testing.T) {
 	}
 
 	change.Values["ranks"], change.Values["tp"] = "0", "3"
-	got, err = WhatIf(t.Context(), change)
+	got, err = WhatIf(change, nil)
 	require.NoError(t, err)
 	require.Equal(t, "--tp is 3: it does not divide the heads of 32", got.Refused)
 	require.Empty(t, got.Main)
 	change.Values = map[string]string{"ranks": "0", "tp": "1", "pp": "1", "batch": "1", "recipe": "bf16"}
-	got, err = WhatIf(t.Context(), change)
+	got, err = WhatIf(change, nil)
 	require.NoError(t, err)
 	require.Equal(t, "octavo plan llama-3-8b", got.Command, "flags as they are without")
 	change.Values["recipe"] = "fp9"
-	_, err = WhatIf(t.Context(), change)
+	_, err = WhatIf(change, nil)
 	require.ErrorContains(t, err, `no precision is called "fp9"`)
 }
 
@@ -165,7 +165,7 @@ func TestWhatIfServes(t *testing.T) {
 		Ask:    Ask{Serve: &plan.ServeJob{Model: m, Sequences: 1, Tokens: 1000}, Command: "octavo plan llama-3-70b --serve"},
 		Values: map[string]string{"ranks": "0", "tp": "8", "pp": "1", "batch": "10", "recipe": "fp8-serve"},
 	}
-	got, err := WhatIf(t.Context(), change)
+	got, err := WhatIf(change, nil)
 	require.NoError(t, err)
 	require.Equal(t, "octavo plan llama-3-70b --serve --tp 8 --batch 10 --recipe fp8-serve", got.Command)
 	require.Contains(t, string(got.Head), "Serves in fp8-serve: 10 sequences of 1,000 tokens")

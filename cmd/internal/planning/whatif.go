@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -71,31 +72,26 @@ type Changed struct {
 	Main    frame.HTML `json:"main,omitempty"`
 }
 
-// WhatIf answers a change as the command does.
-func WhatIf(ctx context.Context, c Change) (Changed, error) {
+// WhatIf answers a change as the command does. There is no file to read.
+func WhatIf(c Change, _ *io.SectionReader) (Changed, error) {
 	a := c.Ask
 	if a.Serve != nil {
 		serve := *a.Serve
 		a.Serve = &serve
 	}
-	out := Changed{Command: a.Command}
 	for _, k := range knobs {
 		n, err := strconv.Atoi(c.Values[k.flag])
 		if err != nil {
-			return out, fmt.Errorf("planning: --%s is %q: want a number", k.flag, c.Values[k.flag])
+			return Changed{}, fmt.Errorf("planning: --%s is %q: want a number", k.flag, c.Values[k.flag])
 		}
-		if *k.of(&a) = n; n != k.usual {
-			out.Command += fmt.Sprintf(" --%s %d", k.flag, n)
-		}
+		*k.of(&a) = n
 	}
-	recipe, err := plan.NamedPrecision(c.Values[recipeFlag])
-	if err != nil {
-		return out, err
+	var err error
+	if *a.precision(), err = plan.NamedPrecision(c.Values[recipeFlag]); err != nil {
+		return Changed{}, err
 	}
-	if *a.precision() = recipe; recipe.Name != plan.Precisions()[0].Name {
-		out.Command += fmt.Sprintf(" --%s %s", recipeFlag, recipe.Name)
-	}
-	r, err := New(ctx, a)
+	out := Changed{Command: a.command()}
+	r, err := New(context.Background(), a)
 	if errors.Is(err, plan.ErrJob) {
 		out.Refused = a.Refusal(err)
 		return out, nil
@@ -108,6 +104,20 @@ func WhatIf(ctx context.Context, c Change) (Changed, error) {
 	r.putMain(&main)
 	out.Head, out.Main = head.HTML(), main.HTML()
 	return out, nil
+}
+
+// command is what asks it.
+func (a *Ask) command() string {
+	text := a.Command
+	for _, k := range knobs {
+		if n := *k.of(a); n > k.usual {
+			text += fmt.Sprintf(" --%s %d", k.flag, n)
+		}
+	}
+	if name := a.precision().Name; name != "" && name != plan.Precisions()[0].Name {
+		text += fmt.Sprintf(" --%s %s", recipeFlag, name)
+	}
+	return text
 }
 
 // Refusal says of an error of [New] which flag is to be changed.
@@ -157,5 +167,5 @@ func (r *Report) putControls(p *page.Page) {
 		}
 		p.Put("<option%s>%s</option>", chosen, recipe.Name)
 	}
-	p.Put("</select></label>\n<p id=\"refused\" class=\"bad\" role=\"status\"></p>\n</fieldset>\n")
+	p.Put("</select></label>\n<p id=\"refused\" class=\"bad\" role=\"status\"></p>\n<p class=\"note\">Computed in this page by the command's own code. It prints the same: <code id=\"command\">%s</code></p>\n</fieldset>\n", a.command())
 }

@@ -493,4 +493,6 @@ function save(text, name) {
   setTimeout(() => URL.revokeObjectURL(link.href), 1000);
 }
 
-document.querySelectorAll("figure.chart").forEach(figure => new Chart(figure));
+// drawCharts draws those of a part of the page.
+function drawCharts(part) { part.querySelectorAll("figure.chart").forEach(figure => new Chart(figure)); }
+drawCharts(document);

@@ -12,12 +12,14 @@ import (
 	"syscall/js"
 
 	"github.com/octavo-fp8/octavo/cmd/internal/explore"
+	"github.com/octavo-fp8/octavo/cmd/internal/planning"
 )
 
 // functions are what pages call, by name. One program has those of all pages: most of it is
 // Go's runtime, which each would have again.
 var functions = map[string]func(request []byte, file *io.SectionReader) (any, error){
 	"codes": function(explore.Codes),
+	"plan":  function(planning.WhatIf),
 }
 
 // function is f on JSON. A page's function takes its request, and the file that came with it
