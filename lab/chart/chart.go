@@ -65,6 +65,7 @@ const (
 	Dots
 	Joined // dots on a line
 	Bars   // from 0, or from the bottom of a logarithmic axis
+	Dashes // a short level stroke each
 )
 
 func (m Mark) joins() bool { return m == Line || m == Joined }
@@ -112,7 +113,7 @@ type scriptCurve struct {
 	Names  []string   `json:"names"` // of points; null where none has one
 }
 
-var markNames = [...]string{Line: "line", Crosses: "crosses", Rings: "rings", Dots: "dots", Joined: "joined", Bars: "bars"}
+var markNames = [...]string{Line: "line", Crosses: "crosses", Rings: "rings", Dots: "dots", Joined: "joined", Bars: "bars", Dashes: "dashes"}
 
 // JSON returns what the script of a page draws the chart from, without the characters that HTML gives a meaning.
 func (c Chart) JSON() (string, error) {

@@ -254,6 +254,8 @@ func (s *static) mark(to *picture.Picture, c *curve, at picture.Point) {
 		const r = 0.9 * radius
 		to.Line(pen, at.Add(-r, -r), at.Add(r, r))
 		to.Line(pen, at.Add(-r, r), at.Add(r, -r))
+	case Dashes:
+		to.Line(pen, at.Add(-2*radius, 0), at.Add(2*radius, 0))
 	case Rings:
 		to.Ring(pen, at, radius)
 	case Dots, Joined:

@@ -472,6 +472,7 @@ function swatch(curve) {
     dots: () => svg("circle", { cx: 13, cy: 7, r: 3.5, fill: "currentColor" }),
     rings: () => svg("circle", { ...line, cx: 13, cy: 7, r: 4.4 }),
     crosses: () => svg("path", { ...line, d: "M9.5 3.5l7 7m0 -7l-7 7" }),
+    dashes: () => svg("path", { ...line, d: "M6 7H20" }),
     bars: () => svg("rect", { x: 4, y: 1, width: 18, height: 12, fill: "currentColor" }),
   };
   marks.joined = marks.dots;

@@ -19,6 +19,7 @@ const glyphs = {
     ctx.moveTo(x - r, y + r); ctx.lineTo(x + r, y - r);
     ctx.stroke();
   },
+  dashes(ctx, x, y, r) { ctx.beginPath(); ctx.moveTo(x - 2 * r, y); ctx.lineTo(x + 2 * r, y); ctx.stroke(); },
 };
 glyphs.joined = glyphs.dots;
 
