@@ -58,9 +58,11 @@ func (f roofs) lines(b bounds) (all []chart.Series) {
 	fastest := 0.0
 	for _, m := range f.slopes {
 		fastest = max(fastest, m.Rate)
+		ridge := f.top() / m.Rate
+		left := min(b.minX, ridge/2) // of products that are all right of it, it is short
 		all = append(all, line(
 			fmt.Sprintf("reading %d MiB, %s GB/s", m.Bytes>>20, textout.Rate(m.Rate)), "ink",
-			chart.Point{X: b.minX, Y: b.minX * m.Rate}, chart.Point{X: f.top() / m.Rate, Y: f.top()},
+			chart.Point{X: left, Y: left * m.Rate}, chart.Point{X: ridge, Y: f.top()},
 		))
 	}
 	for _, m := range f.flat {

@@ -174,6 +174,17 @@ func TestPointsHaveTheirRoof(t *testing.T) {
 	require.NotContains(t, all[1].Description, "A dash")
 }
 
+// TestSlopesRise to the roof, where all products are to its right too.
+func TestSlopesRise(t *testing.T) {
+	r := report()
+	r.Products = slices.DeleteFunc(r.Products, func(p bench.Product) bool { return p.Shape.M == 1 })
+	r.Limits.Read = []bench.ReadLimit{{Bytes: 16 << 20, Workers: 1, Rate: 400}}
+	slope := Charts(r)[0].Series[0].Points
+	require.Equal(t, chart.Point{X: 0.3, Y: 120}, slope[1])
+	require.Less(t, slope[0].X, slope[1].X)
+	require.InDelta(t, 400, slope[0].Y/slope[0].X, 1e-9)
+}
+
 // TestBounds checks that all points and roofs are within the axes.
 func TestBounds(t *testing.T) {
 	r := report()
