@@ -5,6 +5,7 @@ import (
 	"io"
 	"math"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -119,13 +120,13 @@ func runInspect(cmd *cobra.Command, job inspect.Job, out inspectOutput) error {
 }
 
 // commandLine returns the command that repeats a run, with the flags that were given.
-func commandLine(cmd *cobra.Command, args []string) string {
+func commandLine(cmd *cobra.Command, args []string, without ...string) string {
 	words := strings.Fields(cmd.CommandPath())
 	for _, a := range args {
 		words = append(words, shellQuote(a))
 	}
 	cmd.Flags().Visit(func(f *pflag.Flag) {
-		if cmd.InheritedFlags().Lookup(f.Name) != nil {
+		if cmd.InheritedFlags().Lookup(f.Name) != nil || slices.Contains(without, f.Name) {
 			return
 		}
 		if f.Value.Type() == "bool" {

@@ -5,8 +5,10 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -26,14 +28,14 @@ func TestPages(t *testing.T) {
 	lab := labAll(t)
 	b := browsertest.Start(t)
 	check := func(name, file string) {
-		t.Run(name, func(t *testing.T) { b.Check(t, name, file) })
+		t.Run(name, func(t *testing.T) { b.Check(t, name, file); requireRepeat(t, file) })
 	}
 	// Of pages that have one template and one script: of the first all views, of each other one
 	// that which leaves its tables the least room.
 	views := browsertest.Views()
 	narrow := views[len(views)-1]
 	look := func(name, file string) {
-		t.Run(name, func(t *testing.T) { b.Look(t, name, file, narrow) })
+		t.Run(name, func(t *testing.T) { b.Look(t, name, file, narrow); requireRepeat(t, file) })
 	}
 	check("bench", benchPage(t))
 	if page := peersPage(t); page != "" {
@@ -65,6 +67,67 @@ func TestPages(t *testing.T) {
 	t.Run("download", func(t *testing.T) { saveTable(t, b, lab, "law") })
 }
 
+// TestPlanSliders moves the sliders of a page of plan: it then shows what the command prints
+// for the same flags, and says what cannot be as it does.
+func TestPlanSliders(t *testing.T) {
+	if testing.Short() {
+		t.Skip("browsers skip this")
+	}
+	b := browsertest.Start(t)
+	file := filepath.Join(t.TempDir(), "page.html")
+	succeed(t, "plan", "llama-3-70b", "--tp", "8", "--pp", "4", "--card", "80", "--tokens", "15e12", "--mfu", "0.4", "--html", file)
+	shown := browsertest.Evaluate[[]struct {
+		Command, Refused string
+		Texts            []string
+		Rows             [][]string
+		Bars             []float64
+	}](t, b, file, `(async () => {
+		const all = [], text = e => e.textContent, flags = document.querySelectorAll("#what-if [name]");
+		let turn = 0;
+		for (const values of [["1024", "8", "4", "1", "fp8"], ["0", "4", "16", "2", "bf16"], ["0", "1", "1", "1", "octavo"], ["0", "3", "1", "1", "bf16"], ["64", "8", "3", "1", "bf16"], ["64", "8", "4", "1", "deepseek-v3"]]) {
+			flags.forEach((flag, i) => { flag.value = flag.dataset.values ? flag.dataset.values.split(" ").indexOf(values[i]) : values[i]; });
+			flags[turn % flags.length].dispatchEvent(new Event("input"));
+			turn++;
+			while (document.getElementById("what-if").dataset.answered !== String(turn)) await new Promise(done => setTimeout(done, 20));
+			all.push({
+				command: text(document.getElementById("command")), refused: text(document.getElementById("refused")),
+				texts: [...document.querySelectorAll("#head p, #main > p:not(.note)")].map(text),
+				rows: [...document.querySelectorAll("#main > .wide tbody tr")].map(r => [...r.children].map(text)),
+				bars: JSON.parse(document.querySelector("#main figure script").textContent).series[0].y,
+			});
+		}
+		return all;
+	})()`)
+	require.Len(t, shown, 6)
+	refused := 0
+	for i, flags := range []string{
+		"--ranks 1024 --tp 8 --pp 4 --recipe fp8", "--tp 4 --pp 16 --batch 2", "--recipe octavo", "--tp 3",
+		"--ranks 64 --tp 8 --pp 3", "--ranks 64 --tp 8 --pp 4 --recipe deepseek-v3",
+	} {
+		s := shown[i]
+		require.Equal(t, "octavo plan llama-3-70b --card 80 --mfu 0.4 --tokens 15e12 "+flags, s.Command)
+		args := strings.Fields(s.Command)[1:]
+		if s.Refused != "" {
+			refused++
+			fail(t, 2, strings.TrimSuffix(s.Refused, "."), args...)
+			continue
+		}
+		out := succeed(t, args...)
+		words := strings.Join(strings.Fields(out), " ")
+		require.GreaterOrEqual(t, len(s.Texts), 6)
+		for _, text := range s.Texts {
+			require.Contains(t, words, text, s.Command)
+		}
+		require.NotEmpty(t, s.Rows)
+		require.Len(t, s.Bars, len(s.Rows))
+		for i, row := range s.Rows {
+			require.Contains(t, words, strings.Join(row, " "), s.Command)
+			require.Equal(t, row[3], fmt.Sprintf("%.2f", s.Bars[i]), "weights")
+		}
+	}
+	require.Equal(t, 2, refused)
+}
+
 // TestAgreePage opens the page about two engines, which has a row for each layer and a mark for
 // each that causes something.
 func TestAgreePage(t *testing.T) {
@@ -85,6 +148,14 @@ func TestAgreePage(t *testing.T) {
 		require.Contains(t, cells, want)
 	}
 	require.Equal(t, 1, browsertest.Evaluate[int](t, b, file, `document.querySelectorAll('figure.chart').length`))
+}
+
+// requireRepeat checks that a page says how to repeat what it shows: by a command and its
+// flags, as the terminal takes them.
+func requireRepeat(t *testing.T, file string) {
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.Regexp(t, `<h2>To repeat it</h2>\n<p><code>octavo [a-z]+ [^<]+</code>`, string(text))
 }
 
 // saveTable saves a table out of an experiment's page, which is the file beside it.

@@ -7,7 +7,6 @@ import (
 	"io"
 	"math"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -149,12 +148,9 @@ func parseRecompute(text string) (r plan.Recompute, err error) {
 	return r, nil
 }
 
-// searched asks for policies to be found.
-const searched = "search"
-
 // parsePolicies reads a policy for all layers, or that one is to be found.
 func parsePolicies(text string) (string, error) {
-	if text == searched {
+	if text == planning.Searched {
 		return text, nil
 	}
 	_, err := nn.ParsePolicy(text, nn.Policy{})
@@ -180,20 +176,18 @@ func (p *planFlags) run(cmd *cobra.Command, args []string) error {
 	if p.layers > 0 {
 		m.Layers = p.layers
 	}
-	ask, err := p.ask(m)
-	if err != nil {
-		return planUsage(err)
-	}
+	ask := p.ask(m)
+	ask.Command = commandLine(cmd, args, append(planning.Knobs(), "html", "json")...)
 	report, err := planning.New(ctx, ask)
-	if errors.Is(err, context.Canceled) {
+	switch least := new(plan.BudgetError); {
+	case errors.Is(err, context.Canceled):
 		return stopped(ctx, "no policies were found")
-	}
-	if least := new(plan.BudgetError); errors.As(err, &least) {
-		return fmt.Errorf("--card is %g GiB: on a rank of stage %d at least %.2f GiB are reserved with a headroom of %.4g%%, whatever the policies",
-			p.card, least.Stage, math.Ceil(float64(least.Least)/(1<<30)*100)/100, p.headroom*100)
-	}
-	if err != nil {
-		return planUsage(err)
+	case errors.As(err, &least):
+		return errors.New(ask.Refusal(err))
+	case errors.Is(err, plan.ErrJob):
+		return usageError{errors.New(ask.Refusal(err))}
+	case err != nil:
+		return err
 	}
 	return p.write(cmd, args, report)
 }
@@ -253,7 +247,7 @@ func (p *planFlags) check(cmd *cobra.Command) error {
 		return usagef("--policies: they are of --library octavo")
 	case p.recompute != (plan.Recompute{}) && (p.policies != "" || p.library.Octavo):
 		return usagef("--recompute: with --library octavo --policies say what is computed again")
-	case p.policies == searched && p.card == 0:
+	case p.policies == planning.Searched && p.card == 0:
 		return usagef("--policies: say with --card what is to hold what they keep")
 	case given("headroom") && p.card == 0:
 		return usagef("--headroom: say with --card what is to hold it")
@@ -269,37 +263,23 @@ func (p *planFlags) check(cmd *cobra.Command) error {
 	return err
 }
 
-func (p *planFlags) ask(m plan.Model) (planning.Ask, error) {
-	a := planning.Ask{Card: p.card, Headroom: p.headroom, Tokens: p.tokens, MFU: p.mfu, Days: p.days, Peak: p.peak * 1e12}
+// ask is what the flags ask of a model.
+func (p *planFlags) ask(m plan.Model) planning.Ask {
+	a := planning.Ask{Card: p.card, Headroom: p.headroom, Tokens: p.tokens, MFU: p.mfu, Days: p.days, Peak: p.peak * 1e12, Policies: p.policies}
 	if p.serve {
 		l := p.layout
 		l.Zero = 0
 		a.Serve = &plan.ServeJob{Model: m, Layout: l, Precision: p.recipe, Sequences: p.batch, Tokens: p.sequence, Chunk: p.chunk}
-		return a, nil
+		return a
 	}
 	a.Train = plan.TrainJob{
 		Model: m, Layout: p.layout, Precision: p.recipe, Recompute: p.recompute, Library: p.library,
 		Sequence: p.sequence, Batch: p.batch, Batches: p.batches,
 	}
-	return a, p.askPolicies(&a)
-}
-
-// askPolicies has policies of all layers in what is asked, if there are some.
-func (p *planFlags) askPolicies(a *planning.Ask) error {
-	switch p.policies {
-	case "":
-		return nil
-	case searched:
-		a.Search = true
+	if p.policies != "" {
+		a.Train.Library = plan.Library{Octavo: true}
 	}
-	a.Train.Library = plan.Library{Octavo: true}
-	own, err := p.recipe.Policy()
-	if err != nil || a.Search {
-		return err
-	}
-	policy, err := nn.ParsePolicy(p.policies, own)
-	a.Train.Policies = slices.Repeat([]nn.Policy{policy}, a.Train.Model.Layers)
-	return err
+	return a
 }
 
 // planModel returns the model of a name, or of a file.
@@ -320,17 +300,4 @@ func planNames() (names []string) {
 		names = append(names, m.Name)
 	}
 	return names
-}
-
-// planUsage says of a layout that does not fit which flag is to be changed.
-func planUsage(err error) error {
-	if !errors.Is(err, plan.ErrJob) {
-		return err
-	}
-	text := strings.TrimPrefix(err.Error(), "plan: ")
-	return usageError{errors.New(strings.NewReplacer(
-		"layout.ranks", "--ranks", "layout.tensor", "--tp", "layout.context", "--cp", "layout.pipeline", "--pp", "layout.virtual", "--vpp",
-		"layout.group", "--group", "layout.first", "--first", "layout.last", "--last", "layout.expertTensor", "--etp", "layout.expert", "--ep",
-		"policies[0] ", "--policies ", "layout.wholeSequence", "--no-sp", "layout.zero", "--zero", "batches is", "--micro-batches is", "sequence is", "--sequence is",
-	).Replace(text))}
 }

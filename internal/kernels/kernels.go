@@ -58,25 +58,43 @@ func (x Implementation[F]) With(f cpu.Feature) Implementation[F] {
 // a name, or a level with a feature, comes twice.
 func New[F any](name string, implementations ...Implementation[F]) *Operation[F] {
 	o := &Operation[F]{name: name}
+	entries := make([]Entry, len(implementations))
+	for i, x := range implementations {
+		entries[i] = Entry{name, x.Level, x.Feature}
+	}
+	for _, i := range register(name, entries) {
+		x := implementations[i : i+1 : i+1]
+		for l := x[0].Level; l < cpu.NumLevels; l++ {
+			o.serves[l] = append(x, o.serves[l]...)
+		}
+	}
+	return o
+}
+
+// register adds an operation's entries to the registry and returns their order there. It is
+// no part of New, of which a program has a copy for each type of kernels.
+func register(name string, entries []Entry) []int {
 	for _, e := range registry {
 		if e.Operation == name {
 			panic(fmt.Sprintf("kernels: %s is registered twice", name))
 		}
 	}
-	slices.SortFunc(implementations, func(x, y Implementation[F]) int {
+	order := make([]int, len(entries))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(i, j int) int {
+		x, y := entries[i], entries[j]
 		return cmp.Or(cmp.Compare(x.Level, y.Level), cmp.Compare(x.Feature, y.Feature))
 	})
-	for i, x := range implementations {
-		e := Entry{name, x.Level, x.Feature}
-		if i > 0 && x.Level == implementations[i-1].Level && x.Feature == implementations[i-1].Feature {
+	for i, at := range order {
+		e := entries[at]
+		if i > 0 && e == entries[order[i-1]] {
 			panic(fmt.Sprintf("kernels: %s has two implementations for level %v", name, e.Place()))
 		}
 		registry = append(registry, e)
-		for l := x.Level; l < cpu.NumLevels; l++ {
-			o.serves[l] = slices.Insert(o.serves[l], 0, x)
-		}
 	}
-	return o
+	return order
 }
 
 // For returns what serves the operation at a level, and false if nothing does: then

@@ -44,7 +44,8 @@ type Page struct {
 	// script of its own, and Script the end of the frame's, all of whose names it sees.
 	Before, After, Library, Script HTML
 
-	Live Live
+	WebAssembly bool // scripts may run it
+	Live        Live
 }
 
 // Write writes the page.
@@ -55,11 +56,15 @@ func (p *Page) Write(w io.Writer) error {
 		style += Format(`<noscript><meta http-equiv="refresh" content="%s"></noscript>`, int(p.Live.Every.Seconds()))
 		begin = "\n" + HTML(following) + "live.begin();\n"
 	}
+	runs := ""
+	if p.WebAssembly {
+		runs = " 'wasm-unsafe-eval'"
+	}
 	b.Put(`<!DOCTYPE html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; script-src 'unsafe-inline'%s; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>%s</title>
 %s<style>
@@ -71,7 +76,7 @@ func (p *Page) Write(w io.Writer) error {
 <main>
 %s
 </main>
-`, p.Title, p.Before, HTML(sheet), p.After, style, p.Main)
+`, HTML(runs), p.Title, p.Before, HTML(sheet), p.After, style, p.Main)
 	if p.Library != "" {
 		b.Put("<script>%s</script>\n", p.Library)
 	}

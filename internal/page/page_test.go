@@ -24,6 +24,8 @@ func TestWrite(t *testing.T) {
 	}
 	require.Equal(t, 2, strings.Count(text, "<style>"))
 	require.NotContains(t, text, "%!", "each verb has its value")
+	require.NotContains(t, text, "wasm")
+	require.Contains(t, written(t, Page{WebAssembly: true}), "script-src 'unsafe-inline' 'wasm-unsafe-eval';")
 
 	text = written(t, Page{Before: "<!-- before -->", After: "<!-- after -->", Library: "library()", Script: "script()"})
 	for _, want := range []string{"<!-- before --><style>", "</style>\n<!-- after -->\n</head>", "<script>library()</script>\n<script>", "\nscript()})();"} {

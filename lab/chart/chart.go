@@ -6,12 +6,9 @@ package chart
 import (
 	"encoding/json"
 	"fmt"
-	"image/color"
 	"math"
 	"slices"
 	"strings"
-
-	"github.com/octavo-fp8/octavo/lab/picture"
 )
 
 // Chart is a plot of some series over common axes.
@@ -25,9 +22,10 @@ type Chart struct {
 	// Labels, where there are any, stand at X = 0, 1, ... instead of numbers.
 	Labels []string
 
-	Zero   bool        // the Y axis includes 0, at which there is a line
-	Smooth bool        // a page offers to smooth the lines
-	Lines  []Reference // lines that are no data
+	Zero    bool        // the Y axis includes 0, at which there is a line
+	Smooth  bool        // a page offers to smooth the lines
+	Stacked bool        // bars at the same X stand on each other, the first series below; none is negative
+	Lines   []Reference // lines that are no data
 
 	Series []Series
 }
@@ -67,6 +65,7 @@ const (
 	Dots
 	Joined // dots on a line
 	Bars   // from 0, or from the bottom of a logarithmic axis
+	Dashes // a short level stroke each
 )
 
 func (m Mark) joins() bool { return m == Line || m == Joined }
@@ -77,110 +76,22 @@ func (c Chart) Describe() string { return newFigure(c).description() }
 // Missing says how many points the chart cannot show, and why; nothing if it shows all.
 func (c Chart) Missing() []string { return newFigure(c).notes }
 
-// drawLine draws a line across the plot.
-func (s *static) drawLine(to *picture.Picture, r Reference) {
-	pen := picture.Pen{Color: soft, Width: 0.9, Dashes: []float64{6, 3}}
-	if r.Name == "" {
-		pen.Dashes = nil
-	}
-	data := s.plot.Data
-	if at := s.plot.At(r.Value, s.y.low).X; r.Vertical {
-		to.Line(pen, picture.Point{X: at, Y: data.Min.Y}, picture.Point{X: at, Y: data.Max.Y})
-		return
-	}
-	at := s.plot.At(s.x.low, r.Value).Y
-	to.Line(pen, picture.Point{X: data.Min.X, Y: at}, picture.Point{X: data.Max.X, Y: at})
-}
-
-// nameLines draws the names of lines beside them, over the curves, where there is room.
-func (s *static) nameLines(to *picture.Picture) {
-	text := picture.TextStyle{Color: soft, Size: 9}
-	data := s.plot.Data
-	var taken []picture.Rectangle
-	for _, r := range s.lines {
-		if r.Name == "" {
-			continue
-		}
-		width, height := text.Width(r.Name)+6, 12.0
-		var places []picture.Point
-		if r.Vertical {
-			x := s.plot.At(r.Value, s.y.low).X
-			for row := 1.0; row <= 4; row++ {
-				y := data.Max.Y - row*height
-				places = append(places, picture.Point{X: x, Y: y}, picture.Point{X: x - width, Y: y})
-			}
-		} else {
-			y := s.plot.At(s.x.low, r.Value).Y
-			for _, x := range []float64{data.Max.X - width, data.Min.X} {
-				places = append(places, picture.Point{X: x, Y: y}, picture.Point{X: x, Y: y - height})
-			}
-		}
-		for _, at := range places {
-			place := picture.Rectangle{Min: at, Max: at.Add(width, height)}
-			if data.Contains(place) && !slices.ContainsFunc(taken, place.Overlaps) {
-				taken = append(taken, place)
-				to.FillRectangle(color.NRGBA{0xff, 0xff, 0xff, 0xcc}, place.Inset(1))
-				to.Text(text, at.Add(3, 1), r.Name)
-				break
-			}
-		}
-	}
-}
-
-// axisRoom is about what the Y axis takes of the width of a static picture.
-const axisRoom = 2 * picture.Centimeter
-
-// layLabels sets the labels of the X axis: in lines where all words are narrow enough, or else slanted.
-func (f *figure) layLabels(axis *picture.Axis) {
-	slot := (width-axisRoom)/float64(len(f.Labels)) - 5
-	style := picture.TextStyle{Size: axis.TickSize}
-	var longest float64
-	for _, label := range f.Labels {
-		for word := range strings.FieldsSeq(label) {
-			longest = max(longest, style.Width(word))
-		}
-	}
-	for i, label := range f.Labels {
-		if longest <= slot {
-			label = inLines(style, label, slot)
-		}
-		axis.Ticks = append(axis.Ticks, picture.Tick{At: float64(i), Label: label})
-	}
-	if longest > slot {
-		axis.Slant = slant
-	}
-}
-
-// slant is the angle of labels that have no room beside each other.
-const slant = 0.6
-
-// inLines breaks a text at spaces into lines of at most a width.
-func inLines(style picture.TextStyle, text string, width float64) string {
-	var lines []string
-	for word := range strings.FieldsSeq(text) {
-		if last := len(lines) - 1; last >= 0 && style.Width(lines[last]+" "+word) <= width {
-			lines[last] += " " + word
-			continue
-		}
-		lines = append(lines, word)
-	}
-	return strings.Join(lines, "\n")
-}
-
 // scriptData is what the script of a page draws a chart from.
 type scriptData struct {
-	Title  string        `json:"title"`
-	X      string        `json:"x"`
-	Y      string        `json:"y"`
-	LogX   bool          `json:"logX"`
-	LogY   bool          `json:"logY"`
-	Base2  bool          `json:"base2"` // powers of two on the X axis
-	Whole  bool          `json:"whole"` // whole numbers on the X axis
-	Labels []string      `json:"labels"`
-	Zero   bool          `json:"zero"`
-	Smooth bool          `json:"smooth"`
-	Lines  []scriptLine  `json:"lines"`
-	Series []scriptCurve `json:"series"`
+	Title   string        `json:"title"`
+	X       string        `json:"x"`
+	Y       string        `json:"y"`
+	LogX    bool          `json:"logX"`
+	LogY    bool          `json:"logY"`
+	Base2   bool          `json:"base2"` // powers of two on the X axis
+	Whole   bool          `json:"whole"` // whole numbers on the X axis
+	Labels  []string      `json:"labels"`
+	Zero    bool          `json:"zero"`
+	Smooth  bool          `json:"smooth"`
+	Stacked bool          `json:"stacked"`
+	Least   float64       `json:"least"` // of the Y axis from end to end
+	Lines   []scriptLine  `json:"lines"`
+	Series  []scriptCurve `json:"series"`
 }
 
 type scriptLine struct {
@@ -202,7 +113,7 @@ type scriptCurve struct {
 	Names  []string   `json:"names"` // of points; null where none has one
 }
 
-var markNames = [...]string{Line: "line", Crosses: "crosses", Rings: "rings", Dots: "dots", Joined: "joined", Bars: "bars"}
+var markNames = [...]string{Line: "line", Crosses: "crosses", Rings: "rings", Dots: "dots", Joined: "joined", Bars: "bars", Dashes: "dashes"}
 
 // JSON returns what the script of a page draws the chart from, without the characters that HTML gives a meaning.
 func (c Chart) JSON() (string, error) {
@@ -210,7 +121,8 @@ func (c Chart) JSON() (string, error) {
 	whole, base2 := f.wholeX()
 	d := scriptData{
 		Title: c.Title, X: c.X, Y: c.Y, LogX: c.LogX, LogY: c.LogY, Base2: base2, Whole: whole,
-		Labels: c.Labels, Zero: c.Zero, Smooth: c.Smooth, Lines: []scriptLine{}, Series: []scriptCurve{},
+		Labels: c.Labels, Zero: c.Zero, Smooth: c.Smooth, Stacked: c.Stacked, Least: c.leastSpan(),
+		Lines: []scriptLine{}, Series: []scriptCurve{},
 	}
 	for _, l := range f.lines {
 		d.Lines = append(d.Lines, scriptLine(l))

@@ -1,10 +1,10 @@
+//go:build !js
+
 package chart
 
 import (
-	"cmp"
 	"image/color"
 	"io"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -164,19 +164,6 @@ func (f *figure) axes() picture.Plot {
 	return p
 }
 
-// wholeX reports whether all X are whole numbers, and whether all are powers of two.
-func (f *figure) wholeX() (whole, powersOfTwo bool) {
-	whole, powersOfTwo = true, true
-	for _, c := range f.curves {
-		for _, at := range c.Points {
-			fraction, _ := math.Frexp(at.X)
-			whole = whole && at.X == math.Trunc(at.X)
-			powersOfTwo = powersOfTwo && fraction == 0.5
-		}
-	}
-	return whole, powersOfTwo
-}
-
 // drawData draws the curves, and lines that are no data.
 func (s *static) drawData(to *picture.Picture) {
 	if s.Zero || s.y.low < 0 && s.y.high > 0 {
@@ -201,6 +188,11 @@ func (s *static) drawData(to *picture.Picture) {
 			if at.Spread > 0 {
 				s.spread(to, c, at)
 			}
+		}
+	}
+	if slices.ContainsFunc(s.curves, func(c curve) bool { return c.Mark == Bars }) { // which cover them
+		for _, l := range s.lines {
+			s.drawLine(to, l)
 		}
 	}
 	s.nameLines(to)
@@ -252,134 +244,6 @@ func RGB(hex string) color.NRGBA {
 	return color.NRGBA{uint8(v >> 16), uint8(v >> 8), uint8(v), 0xff}
 }
 
-// figure is what is drawn of a chart: its points in order, without those that cannot be shown, and how.
-type figure struct {
-	Chart
-	curves []curve
-	lines  []Reference // those that can be shown
-	x, y   span
-	notes  []string // what is not shown
-}
-
-// curve is what is drawn of a series.
-type curve struct {
-	Series // points in the order of X; Y is NaN where a line has a gap
-	color  Color
-	width  float64 // of a line, in pixels
-	hidden int     // points that cannot be shown
-}
-
-// span is what an axis shows.
-type span struct{ low, high float64 }
-
-// newFigure prepares a chart for drawing.
-func newFigure(c Chart) *figure {
-	f := &figure{Chart: new(Colors).Assign(c)}
-	for _, s := range f.Chart.Series {
-		f.curves = append(f.curves, f.curve(s))
-	}
-	for _, l := range c.Lines {
-		if log := l.Vertical && c.LogX || !l.Vertical && c.LogY; finite(l.Value) && (!log || l.Value > 0) {
-			f.lines = append(f.lines, l)
-		}
-	}
-	f.x, f.y = f.spanX(), f.spanY()
-	f.setWidths()
-	f.notes = f.missing()
-	return f
-}
-
-// curve returns the points of a series that can be shown. Of those that cannot, lines keep the place as a gap.
-func (f *figure) curve(s Series) curve {
-	all := curve{Series: s, color: ColorOf(s.Color)}
-	all.Points = nil
-	for _, at := range s.Points {
-		if !finite(at.X) || f.LogX && at.X <= 0 {
-			all.hidden++
-			continue
-		}
-		if !finite(at.Y) || !finite(at.Spread) || f.LogY && at.Y <= 0 {
-			all.hidden++
-			if !s.Mark.joins() {
-				continue
-			}
-			at.Y, at.Spread = math.NaN(), 0
-		}
-		all.Points = append(all.Points, at)
-	}
-	slices.SortStableFunc(all.Points, func(a, b Point) int { return cmp.Compare(a.X, b.X) })
-	return all
-}
-
-func finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
-
-// empty reports whether no point of the curve can be shown.
-func (c curve) empty() bool { return c.hidden == len(c.Series.Points) || len(c.shown()) == 0 }
-
-// shown returns the points without gaps.
-func (c curve) shown() (points []Point) {
-	for _, at := range c.Points {
-		if finite(at.Y) {
-			points = append(points, at)
-		}
-	}
-	return points
-}
-
-// Widths of lines, in pixels.
-const (
-	thin       = 1.6
-	wider      = 3.2 // for each later line that would hide it, so that its colour is seen on both sides
-	mostWidens = 4
-	fp32Wider  = 1.6 // where it does not run with the later lines
-)
-
-// setWidths makes the lines wider that later lines would hide: FP32 under FP8, and whatever has much the same points
-// as later lines. Where several coincide, each is seen around the next.
-func (f *figure) setWidths() {
-	for i := range f.curves {
-		c := &f.curves[i]
-		hiding, more := 0, 0.0
-		for _, later := range f.curves[i+1:] {
-			switch {
-			case !c.Mark.joins() || !later.Mark.joins():
-			case f.alike(c.Points, later.Points):
-				hiding++
-			case strings.HasPrefix(c.Name, "FP32"):
-				more = fp32Wider
-			}
-		}
-		c.width = thin + max(more, wider*float64(min(hiding, mostWidens)))
-	}
-}
-
-// alike reports whether most of the points are nearly at the same place of the picture.
-func (f *figure) alike(a, b []Point) bool {
-	if len(a) == 0 || len(a) != len(b) {
-		return false
-	}
-	near := 0
-	for i := range a {
-		if a[i].X == b[i].X && math.Abs(f.height(a[i].Y)-f.height(b[i].Y)) <= 1./200 {
-			near++
-		}
-	}
-	return 2*near > len(a)
-}
-
-// height returns the place of a value on the Y axis, from 0 to 1.
-func (f *figure) height(y float64) float64 { return f.y.share(y, f.LogY) }
-
-// across returns the place of a value on the X axis, from 0 to 1.
-func (f *figure) across(x float64) float64 { return f.x.share(x, f.LogX) }
-
-func (s span) share(value float64, log bool) float64 {
-	if log {
-		return math.Log(value/s.low) / math.Log(s.high/s.low)
-	}
-	return (value - s.low) / (s.high - s.low)
-}
-
 // mark draws one of the marks. Those out of the plot are not drawn.
 func (s *static) mark(to *picture.Picture, c *curve, at picture.Point) {
 	const radius, stroke = 3, 1.2
@@ -390,6 +254,8 @@ func (s *static) mark(to *picture.Picture, c *curve, at picture.Point) {
 		const r = 0.9 * radius
 		to.Line(pen, at.Add(-r, -r), at.Add(r, r))
 		to.Line(pen, at.Add(-r, r), at.Add(r, -r))
+	case Dashes:
+		to.Line(pen, at.Add(-2*radius, 0), at.Add(2*radius, 0))
 	case Rings:
 		to.Ring(pen, at, radius)
 	case Dots, Joined:
@@ -465,15 +331,6 @@ func (c curve) runs() (all [][]Point) {
 	return all
 }
 
-func (c curve) spreads() bool {
-	for _, at := range c.Points {
-		if at.Spread > 0 {
-			return true
-		}
-	}
-	return false
-}
-
 // spread draws a bar from low to high, with a stroke at both ends. On a logarithmic axis one that would leave it ends
 // at its bottom.
 func (s *static) spread(to *picture.Picture, c *curve, at Point) {
@@ -502,11 +359,109 @@ func (s *static) bars(to *picture.Picture, index int) {
 		many++
 	}
 	c := s.curves[index]
+	if s.Stacked {
+		which, many = 0, 1
+	}
 	bottom := max(s.y.low, min(0, s.y.high))
 	width := 0.9 * s.barWidth() / float64(many)
 	from := (float64(which) - float64(many)/2) * width
 	for _, at := range c.shown() {
-		to.Fill(RGB(c.color.Light), s.plot.At(s.beside(at.X, from), bottom), s.plot.At(s.beside(at.X, from), at.Y),
-			s.plot.At(s.beside(at.X, from+width), at.Y), s.plot.At(s.beside(at.X, from+width), bottom))
+		low, high := bottom, at.Y
+		if s.Stacked {
+			low = s.base(index, at.X)
+			high += low
+		}
+		to.Fill(RGB(c.color.Light), s.plot.At(s.beside(at.X, from), low), s.plot.At(s.beside(at.X, from), high),
+			s.plot.At(s.beside(at.X, from+width), high), s.plot.At(s.beside(at.X, from+width), low))
 	}
+}
+
+// drawLine draws a line across the plot.
+func (s *static) drawLine(to *picture.Picture, r Reference) {
+	pen := picture.Pen{Color: soft, Width: 0.9, Dashes: []float64{6, 3}}
+	if r.Name == "" {
+		pen.Dashes = nil
+	}
+	data := s.plot.Data
+	if at := s.plot.At(r.Value, s.y.low).X; r.Vertical {
+		to.Line(pen, picture.Point{X: at, Y: data.Min.Y}, picture.Point{X: at, Y: data.Max.Y})
+		return
+	}
+	at := s.plot.At(s.x.low, r.Value).Y
+	to.Line(pen, picture.Point{X: data.Min.X, Y: at}, picture.Point{X: data.Max.X, Y: at})
+}
+
+// nameLines draws the names of lines beside them, over the curves, where there is room.
+func (s *static) nameLines(to *picture.Picture) {
+	text := picture.TextStyle{Color: soft, Size: 9}
+	data := s.plot.Data
+	var taken []picture.Rectangle
+	for _, r := range s.lines {
+		if r.Name == "" {
+			continue
+		}
+		width, height := text.Width(r.Name)+6, 12.0
+		var places []picture.Point
+		if r.Vertical {
+			x := s.plot.At(r.Value, s.y.low).X
+			for row := 1.0; row <= 4; row++ {
+				y := data.Max.Y - row*height
+				places = append(places, picture.Point{X: x, Y: y}, picture.Point{X: x - width, Y: y})
+			}
+		} else {
+			y := s.plot.At(s.x.low, r.Value).Y
+			for _, x := range []float64{data.Max.X - width, data.Min.X} {
+				places = append(places, picture.Point{X: x, Y: y}, picture.Point{X: x, Y: y - height})
+			}
+		}
+		for _, at := range places {
+			place := picture.Rectangle{Min: at, Max: at.Add(width, height)}
+			if data.Contains(place) && !slices.ContainsFunc(taken, place.Overlaps) {
+				taken = append(taken, place)
+				to.FillRectangle(color.NRGBA{0xff, 0xff, 0xff, 0xcc}, place.Inset(1))
+				to.Text(text, at.Add(3, 1), r.Name)
+				break
+			}
+		}
+	}
+}
+
+// axisRoom is about what the Y axis takes of the width of a static picture.
+const axisRoom = 2 * picture.Centimeter
+
+// layLabels sets the labels of the X axis: in lines where all words are narrow enough, or else slanted.
+func (f *figure) layLabels(axis *picture.Axis) {
+	slot := (width-axisRoom)/float64(len(f.Labels)) - 5
+	style := picture.TextStyle{Size: axis.TickSize}
+	var longest float64
+	for _, label := range f.Labels {
+		for word := range strings.FieldsSeq(label) {
+			longest = max(longest, style.Width(word))
+		}
+	}
+	for i, label := range f.Labels {
+		if longest <= slot {
+			label = inLines(style, label, slot)
+		}
+		axis.Ticks = append(axis.Ticks, picture.Tick{At: float64(i), Label: label})
+	}
+	if longest > slot {
+		axis.Slant = slant
+	}
+}
+
+// slant is the angle of labels that have no room beside each other.
+const slant = 0.6
+
+// inLines breaks a text at spaces into lines of at most a width.
+func inLines(style picture.TextStyle, text string, width float64) string {
+	var lines []string
+	for word := range strings.FieldsSeq(text) {
+		if last := len(lines) - 1; last >= 0 && style.Width(lines[last]+" "+word) <= width {
+			lines[last] += " " + word
+			continue
+		}
+		lines = append(lines, word)
+	}
+	return strings.Join(lines, "\n")
 }

@@ -1,8 +1,6 @@
 package page
 
 import (
-	"strings"
-
 	"github.com/octavo-fp8/octavo/internal/page"
 	"github.com/octavo-fp8/octavo/lab/chart"
 )
@@ -28,8 +26,7 @@ func (p *Page) Charts(all ...chart.Chart) {
 func (p *Page) chart(c chart.Chart) {
 	c = p.colors.Assign(c)
 	p.charts++
-	var static strings.Builder
-	err := c.WriteElement(&static)
+	static, err := picture(c)
 	if err != nil {
 		p.err = err
 		return
@@ -48,7 +45,10 @@ func (p *Page) chart(c chart.Chart) {
 	if c.X != "" {
 		p.Put("<div class=\"axis-x\">%s</div>\n", c.X)
 	}
-	p.Put("<div class=\"legend\"></div>\n<output class=\"unseen\"></output>\n<noscript>\n<div class=\"wide picture\">%s</div>\n</noscript>\n", page.HTML(static.String()))
+	p.Put("<div class=\"legend\"></div>\n<output class=\"unseen\"></output>\n")
+	if static != "" {
+		p.Put("<noscript>\n<div class=\"wide picture\">%s</div>\n</noscript>\n", static)
+	}
 	page.Each(&p.Body, "<p class=\"note\">%s</p>\n", c.Missing())
 	class := "unseen"
 	if c.Description != "" {

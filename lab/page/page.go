@@ -1,9 +1,8 @@
-// Package page writes the HTML pages of commands: those of internal/page, with charts.
+// Package page writes the HTML pages of commands: those of internal/page, with charts. In a
+// program of WebAssembly it makes parts of them.
 package page
 
 import (
-	"io"
-
 	"github.com/octavo-fp8/octavo/internal/page"
 	"github.com/octavo-fp8/octavo/lab/chart"
 )
@@ -11,27 +10,11 @@ import (
 // Page is a page under way.
 type Page struct {
 	page.Body
-	Style page.HTML // the end of its head
-	Live  page.Live
+	Style, Script page.HTML // the ends of its head and of its scripts
+	WebAssembly   bool      // its scripts run it
+	Live          page.Live
 
 	charts int
 	colors chart.Colors
 	err    error // of a chart
-}
-
-// Repeat says how to repeat a run.
-func (p *Page) Repeat(command, machine string) {
-	p.Put("<h2>To repeat it</h2>\n<p><code>%s</code></p>\n<p>%s.</p>\n", command, machine)
-}
-
-// Write writes the page, or nothing if a chart has an error.
-func (p *Page) Write(w io.Writer, title string) error {
-	if p.err != nil {
-		return p.err
-	}
-	all := page.Page{Title: title, Main: p.HTML(), Style: p.Style, Live: p.Live}
-	if p.charts > 0 {
-		all.Before, all.After, all.Library, all.Script = assets.Before, assets.After, assets.UPlot, assets.Charts
-	}
-	return all.Write(w)
 }

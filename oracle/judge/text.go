@@ -9,6 +9,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"github.com/octavo-fp8/octavo/internal/textout"
 	"github.com/octavo-fp8/octavo/internal/verdict"
 	"github.com/octavo-fp8/octavo/oracle"
 )
@@ -198,7 +199,13 @@ func yes(b bool) string {
 	return "no"
 }
 
-func ofAll(n int, v *Verdict) string { return fmt.Sprintf("%d of %d", n, v.elements()) }
+func ofAll(n int, v *Verdict) string {
+	text, all := fmt.Sprintf("%d of %d", n, v.elements()), int64(v.elements())
+	if n > 0 {
+		text += fmt.Sprintf(" (%s)", textout.Percent(int64(n), all))
+	}
+	return text
+}
 
 // place says how large an error is, and where.
 func (v *Verdict) place(p *oracle.ElementError) string {

@@ -25,8 +25,9 @@ type pageData struct {
 	kinds []kind
 }
 
-// WritePage writes a certificate as a page, which depends on nothing else.
-func WritePage(w io.Writer, c *checkpoint.Certificate) error {
+// WritePage writes a certificate as a page, which depends on nothing else. command is what
+// repeats the conversion, on the given machine.
+func WritePage(w io.Writer, c *checkpoint.Certificate, command, machine string) error {
 	lost := losers(c)
 	d := pageData{c, kindsOf(lost)}
 	var p page.Page
@@ -56,7 +57,6 @@ func WritePage(w io.Writer, c *checkpoint.Certificate) error {
 	}
 	p.Table(frame.Table{Columns: append(frame.Columns("", "from", "to"), frame.Columns(frame.Number, "weights", "elements")...),
 		Rows: frame.Rows(totals(c), func(t total) []any { return []any{t.From, t.To, t.Weights, t.Elements} })})
-	putClaims(&p, newClaims(c))
 	if kinds := d.KindChart(); kinds != nil {
 		p.Put("<h2>Signal-to-quantization-noise ratio</h2>\n")
 		p.Charts(*kinds)
@@ -65,12 +65,14 @@ func WritePage(w io.Writer, c *checkpoint.Certificate) error {
 		}
 	}
 	putLosers(&p, lost)
+	putClaims(&p, newClaims(c))
 	p.Put("<h2>Files</h2>\n")
 	p.Table(frame.Table{Label: "Files", Columns: slices.Concat(frame.Columns("", "file"), frame.Columns(frame.Number, "bytes"), frame.Columns("", "CRC-32C")),
 		Rows: frame.Rows(c.Files[:min(len(c.Files), mostRows)], func(f checkpoint.FileSum) []any {
 			return []any{textout.Name(f.Name), f.Bytes, frame.Format("<code>%s</code>", f.CRC32)}
 		})})
 	putLeft(&p, len(c.Files))
+	p.Repeat(command, machine)
 	return p.Write(w, title)
 }
 
@@ -97,8 +99,20 @@ func putClaims(p *page.Page, of claims) {
 	p.Put("<p>%s</p>\n", of.Advice())
 }
 
+// counts are of values of a weight. Where there are none, no column says so.
+var counts = []struct {
+	name, none string
+	of         func(checkpoint.WeightLoss) int64
+}{
+	{"saturated", "saturated", func(l checkpoint.WeightLoss) int64 { return l.Saturated }},
+	{"flushed", "was flushed", func(l checkpoint.WeightLoss) int64 { return l.Flushed }},
+	{"became NaN or infinite", "became NaN or infinite", func(l checkpoint.WeightLoss) int64 { return l.BecameNonFinite }},
+	{"were NaN or infinite", "was NaN or infinite", func(l checkpoint.WeightLoss) int64 { return l.NonFinite }},
+}
+
 // putLosers adds the weights that lost something, those that lost most first.
 func putLosers(p *page.Page, all []checkpoint.WeightLoss) {
+	var none []string
 	if len(all) == 0 {
 		return
 	}
@@ -107,16 +121,30 @@ func putLosers(p *page.Page, all []checkpoint.WeightLoss) {
 	} else {
 		p.Put("<h2>Weights that lost something, the worst first</h2>\n")
 	}
-	p.Table(frame.Table{Label: "Weights", Columns: slices.Concat(frame.Columns(frame.Name, "weight"), frame.Columns("", "from", "to", "arithmetic"),
-		frame.Columns(frame.Number, "SQNR, dB", "largest error"), frame.Columns("", "at"), frame.Columns(frame.Number, "saturated", "flushed", "became NaN or infinite", "were so")),
-		Rows: frame.Rows(all[:min(len(all), mostRows)], func(l checkpoint.WeightLoss) []any {
-			where := ""
-			if l.Where != nil {
-				where = fmt.Sprint(l.Where)
+	shown := all[:min(len(all), mostRows)]
+	t := frame.Table{Label: "Weights", Columns: slices.Concat(frame.Columns(frame.Name, "weight"), frame.Columns("", "from", "to", "arithmetic"),
+		frame.Columns(frame.Number, "SQNR, dB", "largest error"), frame.Columns("", "at"))}
+	t.Rows = frame.Rows(shown, func(l checkpoint.WeightLoss) []any {
+		where := ""
+		if l.Where != nil {
+			where = fmt.Sprint(l.Where)
+		}
+		return []any{textout.Name(l.Name), l.From, l.To, l.Arithmetic, textout.Decibels(float64(l.SQNR)), fmt.Sprintf("%.3g", float64(l.Largest)), where}
+	})
+	for _, c := range counts { // of which there are some
+		if slices.ContainsFunc(shown, func(l checkpoint.WeightLoss) bool { return c.of(l) > 0 }) {
+			t.Columns = append(t.Columns, frame.Columns(frame.Number, c.name)...)
+			for i, l := range shown {
+				t.Rows[i] = append(t.Rows[i], textout.Percent(c.of(l), l.Elements))
 			}
-			return []any{textout.Name(l.Name), l.From, l.To, l.Arithmetic, textout.Decibels(float64(l.SQNR)), fmt.Sprintf("%.3g", float64(l.Largest)), where,
-				textout.Percent(l.Saturated, l.Elements), textout.Percent(l.Flushed, l.Elements), textout.Percent(l.BecameNonFinite, l.Elements), textout.Percent(l.NonFinite, l.Elements)}
-		})})
+			continue
+		}
+		none = append(none, c.none)
+	}
+	p.Table(t)
+	if len(none) > 0 {
+		p.Put("<p class=\"note\">Of these weights no value %s.</p>\n", strings.Join(none, ", and none "))
+	}
 	p.Put("<p class=\"note\">The largest error and its place are of the values themselves. Saturated are finite values too large for their scale; flushed are those that were not zero and became zero. First come weights with values that became NaN or infinite, then those with the lowest SQNR.</p>\n")
 }
 

@@ -51,7 +51,7 @@ func lossOf(name string, sqnr float64) checkpoint.WeightLoss {
 func pageOf(t *testing.T, c *checkpoint.Certificate) string {
 	t.Helper()
 	var text strings.Builder
-	require.NoError(t, WritePage(&text, c))
+	require.NoError(t, WritePage(&text, c, "octavo convert", "a machine"))
 	return text.String()
 }
 
@@ -83,6 +83,23 @@ func TestCharts(t *testing.T) {
 	require.Equal(t, 2, strings.Count(text, "<figure"))
 	require.Less(t, strings.Index(text, "experts.1.up_proj.weight</td>"), strings.Index(text, "lm_head.weight</td>"))
 	require.Contains(t, text, "6 weights have lost something.")
+}
+
+// TestColumnsOfNothing: of what no value is there is a sentence and no column, and of what some
+// are a column in percent.
+func TestColumnsOfNothing(t *testing.T) {
+	a, b := lossOf("a", 30), lossOf("b", 31)
+	text := pageOf(t, &checkpoint.Certificate{Tensors: []checkpoint.WeightLoss{a, b}})
+	require.Contains(t, text, `<th class="number">saturated</th><th class="number">flushed</th></tr>`)
+	require.Contains(t, text, `<td class="number">1%</td><td class="number">2%</td></tr>`)
+	require.Contains(t, text, "Of these weights no value became NaN or infinite, and none was NaN or infinite.")
+	a.Saturated, a.Flushed, b.Saturated, b.Flushed, b.NonFinite = 0, 0, 0, 0, 100
+	text = pageOf(t, &checkpoint.Certificate{Tensors: []checkpoint.WeightLoss{a, b}})
+	require.NotContains(t, text, ">saturated<")
+	require.Contains(t, text, `<td class="number">100%</td></tr>`)
+	require.Contains(t, text, "Of these weights no value saturated, and none was flushed, and none became NaN or infinite.")
+	a.NonFinite, a.Saturated, a.Flushed, a.BecameNonFinite = 1, 1, 1, 1
+	require.NotContains(t, pageOf(t, &checkpoint.Certificate{Tensors: []checkpoint.WeightLoss{a, b}}), "Of these weights")
 }
 
 // TestPageOfNothing: where nothing was lost there is nothing to draw.

@@ -148,8 +148,11 @@ func (r *Result) Timeline() (all []landing.Moment) {
 		add(int64(r.Landing.Step), "The run stopped: %s.", r.Landing.Cause)
 	}
 	slices.SortStableFunc(all, func(a, b landing.Moment) int { return cmp.Compare(a.Step, b.Step) })
-	const most = 40
-	return all[max(0, len(all)-most):]
+	const most = 1000    // a page groups those that are alike
+	if len(all) > most { // the first, and how it ended
+		all = append(all[:most-1], all[len(all)-1])
+	}
+	return all
 }
 
 // LandingCharts show the last steps.

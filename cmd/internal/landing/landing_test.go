@@ -206,6 +206,29 @@ func TestPageOfFiniteStep(t *testing.T) {
 	require.NotContains(t, page(&Value{"x", 1, 0, 1, math.NaN()}), "looked at")
 }
 
+// TestTimelineIsGrouped: moments that differ in numbers alone are one, where the first was;
+// other rules and other tensors are others.
+func TestTimelineIsGrouped(t *testing.T) {
+	var moments []Moment
+	for step := 3; step < 60; step++ {
+		moments = append(moments,
+			Moment{step, fmt.Sprintf("Rule 1: loss is %.3g, the median before is 2.3: noted.", 2.5+float64(step)/10)},
+			Moment{step, "FP8: the step was not taken, as a gradient is not finite: NaN in model.layers.1.mlp."})
+	}
+	moments = append(moments, Moment{60, "Rule 2: loss is 8.5, the median before is 2.3: noted."},
+		Moment{61, "FP8: the step was not taken, as a gradient is not finite: NaN in model.layers.2.mlp."})
+	all := grouped(moments)
+	require.Len(t, all, 4)
+	require.Equal(t, []int{57, 57, 1, 1}, []int{all[0].times, all[1].times, all[2].times, all[3].times})
+	require.Equal(t, 59, all[0].last.Step)
+	m := Manifest{Version: Version, Lines: moments, Cause: "why"}
+	var out bytes.Buffer
+	require.NoError(t, m.WritePage(&out, nil, nil))
+	require.Contains(t, out.String(), "<td>3–59</td><td>57 times, at first: Rule 1: loss is 2.8, the median before is 2.3: noted. At last: Rule 1: loss is 8.4, the median before is 2.3: noted.</td>")
+	require.Contains(t, out.String(), "<td>57 times, at first: FP8: the step was not taken, as a gradient is not finite: NaN in model.layers.1.mlp.</td>")
+	require.Contains(t, out.String(), "<td>60</td><td>Rule 2: loss is 8.5")
+}
+
 // TestBadBundles: each gets one line that names the file.
 func TestBadBundles(t *testing.T) {
 	m, r := model(t, nn.DefaultFP8(), Recorder{})

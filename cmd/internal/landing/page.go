@@ -4,9 +4,12 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"regexp"
 	"slices"
+	"strings"
 
 	frame "github.com/octavo-fp8/octavo/internal/page"
+	"github.com/octavo-fp8/octavo/internal/textout"
 	"github.com/octavo-fp8/octavo/lab/chart"
 	"github.com/octavo-fp8/octavo/lab/page"
 	"github.com/octavo-fp8/octavo/telemetry"
@@ -25,22 +28,18 @@ func (m *Manifest) WritePage(w io.Writer, charts []chart.Chart, events []telemet
 	if m.Operator != nil {
 		m.putOperator(&p)
 	}
-	p.Put("<h2>Timeline</h2>\n<p>Step %s of rank 0, the only one, was the last.</p>\n", m.Step)
-	t := frame.Table{Columns: frame.Columns("", "step", "what")}
-	for _, l := range m.Lines {
-		t.Rows = append(t.Rows, []any{l.Step, l.What})
-	}
-	p.Table(t)
+	m.putTimeline(&p)
 	if len(charts) > 0 {
 		p.Put("<h2>The steps before</h2>\n")
 		p.Charts(charts...)
 	}
 	if lost := mostLost(events, m.Step); len(lost) > 0 {
 		p.Put("<h2>What the last step lost most of</h2>\n")
-		percent := func(share float64) string { return fmt.Sprintf("%.3f", 100*share) }
-		p.Table(frame.Table{Class: "figures", Columns: frame.Columns("", "operand", "product", "amax", "saturated %", "underflow %", "not finite"),
+		p.Table(frame.Table{Class: "figures", Columns: frame.Columns("", "operand", "product", "amax", "saturated", "underflow", "not finite"),
 			Rows: frame.Rows(lost, func(e telemetry.Event) []any {
-				return []any{e.Tensor, e.Op, fmt.Sprintf("%.3g", e.Stats.Amax), percent(e.SaturatedShare()), percent(e.FlushedShare()), e.Stats.NonFinite()}
+				s := e.Stats
+				return []any{e.Tensor, e.Op, fmt.Sprintf("%.3g", s.Amax), textout.Percent(s.Saturated(), s.Elements),
+					textout.Percent(s.Flushed, s.Elements), textout.Percent(s.NonFinite(), s.Elements)}
 			})})
 	}
 	if m.Operator != nil {
@@ -48,6 +47,60 @@ func (m *Manifest) WritePage(w io.Writer, charts []chart.Chart, events []telemet
 	}
 	p.Repeat(m.Command, m.Machine)
 	return p.Write(w, "octavo train: what happened first")
+}
+
+// alike are moments that differ in nothing but numbers.
+type alike struct {
+	first, last Moment
+	times       int
+}
+
+// figures are numbers that stand alone, and the one that names a rule.
+var figures = regexp.MustCompile(`^Rule [0-9]+|(^|[ (])[-+]?[0-9][-+0-9.e]*`)
+
+// grouped puts moments that are alike in one, in the order of the first of each.
+func grouped(moments []Moment) (all []alike) {
+	at := map[string]int{}
+	for _, m := range moments {
+		key := figures.ReplaceAllStringFunc(m.What, func(text string) string {
+			if strings.HasPrefix(text, "Rule") {
+				return text
+			}
+			return "#"
+		})
+		i, known := at[key]
+		if !known {
+			i = len(all)
+			at[key], all = i, append(all, alike{first: m})
+		}
+		all[i].last = m
+		all[i].times++
+	}
+	return all
+}
+
+// mostMoments is how many rows a timeline has at most.
+const mostMoments = 40
+
+func (m *Manifest) putTimeline(p *page.Page) {
+	p.Put("<h2>Timeline</h2>\n<p>Step %s of rank 0, the only one, was the last.</p>\n", m.Step)
+	all := grouped(m.Lines)
+	t := frame.Table{Columns: frame.Columns("", "step", "what")}
+	for _, a := range all[:min(len(all), mostMoments)] {
+		step, what := fmt.Sprint(a.first.Step), a.first.What
+		if a.times > 1 {
+			step += fmt.Sprintf("–%d", a.last.Step)
+			what = fmt.Sprintf("%d times, at first: %s", a.times, what)
+			if a.last.What != a.first.What {
+				what += " At last: " + a.last.What
+			}
+		}
+		t.Rows = append(t.Rows, []any{step, what})
+	}
+	p.Table(t)
+	if len(all) > mostMoments {
+		p.Put("<p class=\"note\">The first %s of %s kinds are shown.</p>\n", mostMoments, len(all))
+	}
 }
 
 // putOperator adds the product that it was about.

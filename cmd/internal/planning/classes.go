@@ -86,8 +86,8 @@ func (r *Report) again() []string {
 	if done == 0 {
 		return []string{policies, "Nothing is computed again."}
 	}
-	text := fmt.Sprintf("%.4g operations of a micro-batch are done again, %.1f%% of those of a step",
-		float64(done), 100*float64(done)/float64(all))
+	text := fmt.Sprintf("%s operations of a micro-batch are done again, %.1f%% of those of a step",
+		large(float64(done)), 100*float64(done)/float64(all))
 	if len(r.Stages) > 1 {
 		text += fmt.Sprintf(", and on stage %d %.1f%% of its own", most.Stage, againPercent(most))
 	}

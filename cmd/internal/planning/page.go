@@ -2,7 +2,6 @@ package planning
 
 import (
 	"fmt"
-	"io"
 	"strconv"
 
 	frame "github.com/octavo-fp8/octavo/internal/page"
@@ -13,16 +12,25 @@ import (
 // mostRows is how many stages a page shows at most.
 const mostRows = 256
 
-// WritePage writes the report as a page. command is what repeats it, on the given machine.
-func (r *Report) WritePage(w io.Writer, command, machine string) error {
-	var p page.Page
-	title := "What " + r.ModelName() + " takes"
-	p.Put("<h1>%s</h1>\n<p>%s %s %s</p>\n", title, r.ModelText(), r.LayoutText(), r.JobText())
-	frame.Each(&p.Body, "<p>%s</p>\n", r.Sentences())
-	p.Charts(r.KindChart())
-	if len(r.Stages) > 1 {
-		p.Charts(r.StageChart())
+// putHead adds what was found, and of what.
+func (r *Report) putHead(p *page.Page) {
+	s := r.Stages[r.Highest]
+	outcome, class := fmt.Sprintf("takes %.2f GiB on a rank", gib(s.Total())), ""
+	switch n := len(r.TooLarge); {
+	case n > 0:
+		outcome, class = fmt.Sprintf("does not fit a card of %g GiB on %d of %s", r.Card, n, count(len(r.Stages), "stage")), " class=\"bad\""
+	case r.Headroom != nil:
+		outcome, class = fmt.Sprintf("fits a card of %g GiB", r.Card), " class=\"met\""
 	}
+	p.Put("<h1%s>%s %s</h1>\n", frame.HTML(class), r.ModelName(), outcome)
+	frame.Each(&p.Body, "<p>%s</p>\n", r.Findings())
+	p.Put("<p>%s %s %s</p>\n", r.ModelText(), r.LayoutText(), r.JobText())
+}
+
+// putMain adds what the finding follows from.
+func (r *Report) putMain(p *page.Page) {
+	p.Charts(r.StageChart())
+	frame.Each(&p.Body, "<p>%s</p>\n", r.Sentences())
 	if r.HasClasses() {
 		p.Charts(r.ClassChart())
 	}
@@ -36,8 +44,6 @@ func (r *Report) WritePage(w io.Writer, command, machine string) error {
 		p.Table(numbers("Activations by stage and class", columns, rows))
 		p.Put("<p class=\"note\">Classes are those of nn.Policy; stream is what each layer is given, with a number a row of its norms, and head the last norm, logits and loss. Shared is memory that layers take turns in for what they do not keep. Operations are those of a micro-batch on a rank; again is the share of them that the backward pass does once more.</p>\n")
 	}
-	p.Repeat(command, machine)
-	return p.Write(w, title)
 }
 
 // numbers returns a table of stages.
@@ -46,65 +52,33 @@ func numbers(label string, columns []string, rows [][]string) frame.Table {
 	return frame.Table{Label: label, Columns: frame.Columns(frame.Number, columns...), Rows: frame.Rows(rows, page.Cells)}
 }
 
-// KindChart has a bar for each kind on a rank of the stage that needs most.
-func (r *Report) KindChart() chart.Chart {
-	s := r.Stages[r.Highest]
-	c := chart.Chart{
-		Title:       fmt.Sprintf("A rank of stage %d", s.Stage),
-		Y:           "GiB",
-		Description: fmt.Sprintf("What a rank of stage %d, which needs most, has of each kind, in GiB.", s.Stage),
-	}
-	bars := chart.Series{Name: "memory", Mark: chart.Bars, Color: "blue"}
-	add := func(name string, bytes int64) {
-		bars.Points = append(bars.Points, chart.Point{X: float64(len(c.Labels)), Y: gib(bytes), Name: name})
-		c.Labels = append(c.Labels, name)
-	}
-	for _, k := range r.kinds() {
-		add(k.Name, k.of(s))
-	}
-	add("total", s.Total())
-	if r.Headroom != nil {
-		add("reserved", s.Reserved(*r.Headroom))
-	}
-	c.Series = []chart.Series{bars}
-	c.Lines = r.cardLine()
-	return c
-}
+// mostLabels is how many stages have their number below their bar. Of more it is on an axis.
+const mostLabels = 16
 
-// mostBars is how many stages have bars for each kind side by side. More are lines.
-const mostBars = 16
-
-// StageChart has all kinds on a rank of each stage.
+// StageChart has all kinds on a rank of each stage on each other, under what a card has.
 func (r *Report) StageChart() chart.Chart {
 	c := chart.Chart{
-		Title: "Stages", X: "stage", Y: "GiB", Lines: r.cardLine(), Zero: true,
-		Description: "What a rank of each stage has of each kind, and altogether, in GiB.",
+		Title: "Memory of a rank of each stage", X: "stage", Y: "GiB", Stacked: true,
+		Description: "What a rank of each stage has of each kind, in GiB.",
 	}
-	mark := chart.Bars
-	if len(r.Stages) > mostBars {
-		mark = chart.Joined
-	}
-	total := chart.Series{Name: "total", Mark: mark}
-	for _, k := range r.kinds() {
-		c.Series = append(c.Series, chart.Series{Name: k.Name, Mark: mark})
-	}
-	for i, s := range r.Stages {
-		for n, k := range r.kinds() {
-			c.Series[n].Points = append(c.Series[n].Points, chart.Point{X: float64(i), Y: gib(k.of(s)), Name: k.Name})
+	add := func(name string, color chart.Key, of func(i int) int64) {
+		bars := chart.Series{Name: name, Color: color, Mark: chart.Bars}
+		for i := range r.Stages {
+			bars.Points = append(bars.Points, chart.Point{X: float64(i), Y: gib(of(i))})
 		}
-		total.Points = append(total.Points, chart.Point{X: float64(i), Y: gib(s.Total()), Name: "total"})
-		if mark == chart.Bars {
+		c.Series = append(c.Series, bars)
+	}
+	for _, k := range r.kinds() {
+		add(k.Name, "", func(i int) int64 { return k.of(r.Stages[i]) })
+	}
+	if r.Headroom != nil {
+		add("headroom for fragments", "grey", func(i int) int64 { return r.Stages[i].Reserved(*r.Headroom) - r.Stages[i].Total() })
+		c.Lines = []chart.Reference{{Name: fmt.Sprintf("card of %g GiB", r.Card), Value: r.Card}}
+	}
+	for _, s := range r.Stages {
+		if len(r.Stages) <= mostLabels {
 			c.Labels = append(c.Labels, strconv.Itoa(s.Stage))
 		}
 	}
-	c.Series = append(c.Series, total)
 	return c
-}
-
-// cardLine is what a card has, if that was said.
-func (r *Report) cardLine() []chart.Reference {
-	if r.Card == 0 {
-		return nil
-	}
-	return []chart.Reference{{Name: fmt.Sprintf("card of %g GiB", r.Card), Value: r.Card}}
 }

@@ -5,18 +5,21 @@ package planning
 import (
 	"context"
 	"io"
+	"slices"
 
 	"github.com/octavo-fp8/octavo/internal/jsonout"
 	"github.com/octavo-fp8/octavo/nn"
 	"github.com/octavo-fp8/octavo/plan"
 )
 
-// Ask is what is asked for.
+// Ask is what is asked for. It is JSON, in which a page keeps it.
 type Ask struct {
 	Train plan.TrainJob
 	Serve *plan.ServeJob // in place of Train
 
-	Search bool // policies for Train with which the card holds all stages
+	// Policies are those of all layers of Train in words, or [Searched]: those with which the
+	// card holds all stages. "": as the precision has them.
+	Policies string
 
 	Card     float64 // memory of a card in GiB; 0: not said
 	Headroom float64 // of it for fragments, as [plan.Stage.Reserved] has it
@@ -25,7 +28,12 @@ type Ask struct {
 	MFU    float64 // that is stated; 0: none
 	Days   float64 // that are stated; 0: none
 	Peak   float64 // of a card, in FLOP/s; 0: that of an H100
+
+	Command string // without the flags that a page offers to change
 }
+
+// Searched asks for policies to be found.
+const Searched = "search"
 
 // card is Card in bytes.
 func (a Ask) card() int64 { return int64(min(a.Card*(1<<30), 1<<62)) }
@@ -51,6 +59,8 @@ type Report struct {
 	FLOPs plan.Compute `json:"flops"`
 	Step  *plan.Step   `json:"step,omitempty"`
 	Run   *Run         `json:"run,omitempty"`
+
+	ask Ask
 }
 
 // Training is what a training was asked about.
@@ -84,7 +94,7 @@ type Run struct {
 
 // New answers. Its error is one of package plan, or that of ctx.
 func New(ctx context.Context, a Ask) (*Report, error) {
-	r := &Report{Card: a.Card}
+	r := &Report{Card: a.Card, ask: a}
 	var err error
 	if a.Serve != nil {
 		err = r.serve(*a.Serve)
@@ -113,8 +123,8 @@ func New(ctx context.Context, a Ask) (*Report, error) {
 func (r *Report) train(ctx context.Context, a Ask) error {
 	job := a.Train
 	var err error
-	if a.Search {
-		if job.Policies, err = job.SearchPolicies(ctx, a.card(), a.Headroom); err != nil {
+	if a.Policies != "" {
+		if job.Policies, err = a.policies(ctx); err != nil {
 			return err
 		}
 	}
@@ -132,6 +142,19 @@ func (r *Report) train(ctx context.Context, a Ask) error {
 		return err
 	}
 	return r.time(a, job)
+}
+
+// policies are those of all layers that Policies says.
+func (a Ask) policies(ctx context.Context) ([]nn.Policy, error) {
+	own, err := a.Train.Precision.Policy()
+	if err != nil {
+		return nil, err
+	}
+	if a.Policies == Searched {
+		return a.Train.SearchPolicies(ctx, a.card(), a.Headroom)
+	}
+	policy, err := nn.ParsePolicy(a.Policies, own)
+	return slices.Repeat([]nn.Policy{policy}, a.Train.Model.Layers), err
 }
 
 // time is of what is stated.

@@ -51,7 +51,7 @@ func TestText(t *testing.T) {
 
 func TestPage(t *testing.T) {
 	a := ask(t, "llama-3-70b", plan.Layout{Tensor: 8, Pipeline: 4})
-	a.Card = 80
+	a.Card = 10
 	for _, pipeline := range []int{1, 4, 20} {
 		a.Train.Layout.Pipeline = pipeline
 		r, err := New(t.Context(), a)
@@ -59,8 +59,125 @@ func TestPage(t *testing.T) {
 		var text bytes.Buffer
 		require.NoError(t, r.WritePage(&text, "octavo plan llama-3-70b", "octavo test"))
 		require.Contains(t, text.String(), "octavo plan llama-3-70b")
-		require.Equal(t, pipeline > 1, strings.Contains(text.String(), "What a rank of each stage has"))
+		require.Contains(t, text.String(), "<h1 class=\"bad\">llama-3-70b does not fit a card of 10 GiB on ")
+		require.NotContains(t, text.String(), "fits a card")
 	}
+	a.Card = 1000
+	r, err := New(t.Context(), a)
+	require.NoError(t, err)
+	var text bytes.Buffer
+	require.NoError(t, r.WritePage(&text, "octavo plan llama-3-70b", "octavo test"))
+	require.Contains(t, text.String(), "<h1 class=\"met\">llama-3-70b fits a card of 1000 GiB</h1>")
+	require.NotContains(t, text.String(), "does not fit")
+	a.Card = 0
+	r, err = New(t.Context(), a)
+	require.NoError(t, err)
+	text.Reset()
+	require.NoError(t, r.WritePage(&text, "octavo plan llama-3-70b", "octavo test"))
+	require.Regexp(t, `<h1>llama-3-70b takes [0-9.]+ GiB on a rank</h1>`, text.String())
+}
+
+// TestStageChart: kinds stand on each other, up to what is reserved.
+func TestStageChart(t *testing.T) {
+	a := ask(t, "deepseek-v3", plan.Layout{Ranks: 1024, Pipeline: 16, Expert: 64, Last: 1, Zero: 1})
+	a.Card, a.Headroom = 80, 0.25
+	r, err := New(t.Context(), a)
+	require.NoError(t, err)
+	c := r.StageChart()
+	require.True(t, c.Stacked)
+	for i, s := range r.Stages {
+		sum := 0.0
+		for _, of := range c.Series {
+			require.EqualValues(t, i, of.Points[i].X)
+			sum += of.Points[i].Y
+		}
+		require.InEpsilon(t, 1.25*float64(s.Weights+s.Gradients+s.Optimizer+s.Activations+s.Workspace)/(1<<30), sum, 1e-9)
+	}
+	require.EqualValues(t, 80, c.Lines[0].Value)
+	require.Equal(t, "headroom for fragments", c.Series[len(c.Series)-1].Name)
+	a.Card = 0
+	r, err = New(t.Context(), a)
+	require.NoError(t, err)
+	require.Empty(t, r.StageChart().Lines)
+	require.Len(t, r.StageChart().Series, 5)
+}
+
+// TestWords has figures in words, rounded once, and none that is a thousand of the next.
+func TestWords(t *testing.T) {
+	for x, want := range map[float64]string{
+		2.6e24: "2.6 yottaFLOPs", 999.94: "999.9 FLOPs", 999.96: "1 kiloFLOPs", 3.2e33: "3200 quettaFLOPs", 250.41e9: "250.4 gigaFLOPs",
+	} {
+		require.Equal(t, want, flops(x))
+	}
+	require.Equal(t, "14.8 trillion", large(14.8e12))
+	require.Equal(t, "2000 quadrillion", large(2e18))
+	for x, want := range map[float64]string{0.5: "12 hours", 41: "41 days", 730.5: "730.5 days", 3652.5: "10 years"} {
+		require.Equal(t, want, days(x))
+	}
+}
+
+// TestWhatIf: an answer is that of the command with other flags, or what it says of those that
+// do not fit, after the way through JSON.
+func TestWhatIf(t *testing.T) {
+	a := ask(t, "llama-3-8b", plan.Layout{Ranks: 64, Tensor: 2})
+	a.Card, a.Tokens, a.MFU, a.Command = 80, 1e12, 0.4, "octavo plan llama-3-8b"
+	encoded, err := json.Marshal(a)
+	require.NoError(t, err)
+	change := Change{Values: map[string]string{"ranks": "128", "tp": "4", "pp": "2", "batch": "3", "recipe": "fp8"}}
+	require.NoError(t, json.Unmarshal(encoded, &change.Ask))
+	require.Equal(t, a, change.Ask)
+	got, err := WhatIf(change, nil)
+	require.NoError(t, err)
+	require.Equal(t, "octavo plan llama-3-8b --ranks 128 --tp 4 --pp 2 --batch 3 --recipe fp8", got.Command)
+	require.Empty(t, got.Refused)
+
+	a.Train.Layout, a.Train.Batch = plan.Layout{Ranks: 128, Tensor: 4, Pipeline: 2}, 3
+	a.Train.Precision, err = plan.NamedPrecision("fp8")
+	require.NoError(t, err)
+	r, err := New(t.Context(), a)
+	require.NoError(t, err)
+	var page bytes.Buffer
+	require.NoError(t, r.WritePage(&page, "", ""))
+	require.Contains(t, page.String(), "<div id=\"head\">\n"+string(got.Head)+"</div>")
+	for _, s := range append(r.Findings(), r.Sentences()...) {
+		require.Contains(t, string(got.Head+got.Main), "<p>"+s+"</p>")
+	}
+
+	change.Values["ranks"], change.Values["tp"] = "0", "3"
+	got, err = WhatIf(change, nil)
+	require.NoError(t, err)
+	require.Equal(t, "--tp is 3: it does not divide the heads of 32", got.Refused)
+	require.Empty(t, got.Main)
+	change.Values = map[string]string{"ranks": "0", "tp": "1", "pp": "1", "batch": "1", "recipe": "bf16"}
+	got, err = WhatIf(change, nil)
+	require.NoError(t, err)
+	require.Equal(t, "octavo plan llama-3-8b", got.Command, "flags as they are without")
+	change.Values["recipe"] = "fp9"
+	_, err = WhatIf(change, nil)
+	require.ErrorContains(t, err, `no precision is called "fp9"`)
+}
+
+// TestWhatIfServes changes what is served, and not what was asked.
+func TestWhatIfServes(t *testing.T) {
+	m, err := plan.Named("llama-3-70b")
+	require.NoError(t, err)
+	change := Change{
+		Ask:    Ask{Serve: &plan.ServeJob{Model: m, Sequences: 1, Tokens: 1000}, Command: "octavo plan llama-3-70b --serve"},
+		Values: map[string]string{"ranks": "0", "tp": "8", "pp": "1", "batch": "10", "recipe": "fp8-serve"},
+	}
+	got, err := WhatIf(change, nil)
+	require.NoError(t, err)
+	require.Equal(t, "octavo plan llama-3-70b --serve --tp 8 --batch 10 --recipe fp8-serve", got.Command)
+	require.Contains(t, string(got.Head), "Serves in fp8-serve: 10 sequences of 1,000 tokens")
+	require.Equal(t, 1, change.Ask.Serve.Sequences)
+}
+
+// TestSteps: sliders have what was asked, whatever it is.
+func TestSteps(t *testing.T) {
+	require.Equal(t, []int{0, 1, 2, 4, 8}, steps("ranks", 0, 0, 8))
+	require.Equal(t, []int{1, 2, 3, 4, 5, 6, 8}, steps("tp", 5, 1, 8))
+	require.Equal(t, []int{1, 2, 3, 4, 900}, steps("batch", 900, 1, 4))
+	require.Equal(t, []int{1}, steps("pp", 0, 1, 1))
 }
 
 // TestFits: a card holds what is reserved, not what is counted, and text, page and JSON say with
@@ -189,6 +306,7 @@ func TestSentences(t *testing.T) {
 		"again":      say(policies(all)),
 		"other":      say(func(*Ask) {}), // a library of which classes are not known
 		"mfu":        say(func(a *Ask) { a.MFU = 0.4 }),
+		"peak":       say(func(a *Ask) { a.MFU, a.Peak = 0.4, plan.H100 }),
 		"days":       say(func(a *Ask) { a.Days = 400 }),
 		"impossible": say(func(a *Ask) { a.Days = 1 }),
 	}
@@ -200,6 +318,8 @@ func TestSentences(t *testing.T) {
 		{"the stated 400 days are an MFU of ", "days", "impossible"},
 		{"the stated 1 days would be an MFU of ", "impossible", "days"},
 		{"which cannot be", "impossible", "days"},
+		{"on 8 H100 (989 TFLOP/s each, in BF16) ", "mfu", "peak"},
+		{"on 8 cards of 989 TFLOP/s ", "peak", "mfu"},
 		{"A step has ", "mfu", "impossible"},
 		{"A step has ", "days", "kept"},
 	} {

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"fmt"
 	"io"
-	"math"
 	"strconv"
 	"strings"
 
@@ -24,7 +23,7 @@ func (r *Report) WriteText(stdout io.Writer) error {
 		r.writeClasses(w)
 	}
 	fmt.Fprintln(w)
-	for _, line := range r.Sentences() {
+	for _, line := range append(r.Findings(), r.Sentences()...) {
 		fmt.Fprintln(w, textout.Wrap(line, 80, ""))
 	}
 	return w.Flush()
@@ -160,7 +159,20 @@ func (r *Report) recipe() string {
 	return textout.Name(r.Precision.Name)
 }
 
-// Sentences say what follows from the table, and how long it takes.
+// Findings say whether a card holds it, and how long it takes, if that was asked.
+func (r *Report) Findings() (all []string) {
+	if s := r.Stages[r.Highest]; r.Headroom != nil {
+		fits := "holds that"
+		if n := len(r.TooLarge); n > 0 {
+			fits = fmt.Sprintf("does not hold %s of %d", count(n, "stage"), len(r.Stages))
+		}
+		all = append(all, fmt.Sprintf("A card of %g GiB %s: %.2f GiB are reserved on stage %d, with a headroom of %.4g%% for fragments.",
+			r.Card, fits, gibUp(s.Reserved(*r.Headroom)), s.Stage, *r.Headroom*100))
+	}
+	return append(all, r.run()...)
+}
+
+// Sentences say what else follows from the table.
 func (r *Report) Sentences() []string {
 	s := r.Stages[r.Highest]
 	most := fmt.Sprintf("Stage %d needs most: %.2f GiB on each of its ranks, at: %s", s.Stage, gib(s.Total()), s.At)
@@ -170,51 +182,49 @@ func (r *Report) Sentences() []string {
 			most = strings.Replace(most, " on all of them", "", 1)
 		}
 	}
-	all := []string{most + "."}
 	uncounted := "Fragments, contexts of devices and buffers of communication are not counted."
 	if r.Headroom != nil {
-		fits := "holds that"
-		if n := len(r.TooLarge); n > 0 {
-			fits = fmt.Sprintf("does not hold %s of %d", count(n, "stage"), len(r.Stages))
-		}
-		most := math.Ceil(gib(s.Reserved(*r.Headroom))*100) / 100
-		all = append(all, fmt.Sprintf("A card of %g GiB %s: %.2f GiB are reserved on stage %d, with a headroom of %.4g%% for fragments.",
-			r.Card, fits, most, s.Stage, *r.Headroom*100))
 		uncounted = "Contexts of devices and buffers of communication are not counted."
 	}
-	all = append(append(all, r.again()...), uncounted)
-	return append(append(all, r.compute()), r.timing()...)
+	all := append([]string{most + "."}, r.again()...)
+	return append(append(all, uncounted, r.compute()), r.step()...)
 }
 
 func (r *Report) compute() string {
 	f := r.FLOPs
 	if r.Serving != nil {
-		return fmt.Sprintf("The next token after all others takes %.4g FLOPs, %.4g of them in products with weights; in all layers a token leaves %s bytes of keys and values.",
-			f.Masked(), f.Products, grouped(r.Serving.KVBytes))
+		return fmt.Sprintf("The next token after all others takes %s, %s of them in products with weights; in all layers a token leaves %s bytes of keys and values.",
+			flops(f.Masked()), flops(f.Products), grouped(r.Serving.KVBytes))
 	}
-	return fmt.Sprintf("A token takes %.4g FLOPs with a causal mask: %.4g in products with weights and %.4g in attention (%.4g without the mask).",
-		f.Masked(), f.Products, f.Causal, f.Full)
+	return fmt.Sprintf("A token takes %s with a causal mask: %s in products with weights and %s in attention (%s without the mask).",
+		flops(f.Masked()), flops(f.Products), flops(f.Causal), flops(f.Full))
 }
 
-// timing says how long a step and a run take.
-func (r *Report) timing() (all []string) {
-	if s := r.Step; s != nil {
-		mfu := s.FLOPs / (s.Seconds * float64(r.Layout.Ranks))
-		all = append(all, fmt.Sprintf("A step has %s and takes %.4g s at %.4g TFLOP/s a card. Stages wait for each other for %.1f%% of the time that they work, which is a part of what the efficiency is below 100%%.",
-			count64(s.Tokens, "token"), s.Seconds, mfu/1e12, 100*s.Bubble))
+// step says how long one takes.
+func (r *Report) step() []string {
+	s := r.Step
+	if s == nil {
+		return nil
 	}
-	if n := r.Run; n != nil {
-		head := fmt.Sprintf("%.4g tokens are %.4g FLOPs: on %s of %.4g TFLOP/s ", n.Tokens, n.FLOPs, count(n.Cards, "card"), n.Peak/1e12)
-		switch {
-		case n.Stated == "mfu":
-			all = append(all, head+fmt.Sprintf("%.4g days at the stated MFU of %.4g%%.", n.Days, 100*n.MFU))
-		case n.MFU > 1:
-			all = append(all, head+fmt.Sprintf("the stated %.4g days would be an MFU of %.4g%%, which cannot be.", n.Days, 100*n.MFU))
-		default:
-			all = append(all, head+fmt.Sprintf("the stated %.4g days are an MFU of %.4g%%.", n.Days, 100*n.MFU))
-		}
+	rate := s.FLOPs / (s.Seconds * float64(r.Layout.Ranks))
+	return []string{fmt.Sprintf("A step has %s, which are %s, and takes %.4g s at %.4g TFLOP/s a card. Stages wait for each other for %.1f%% of the time that they work, which is a part of what the efficiency is below 100%%.",
+		count64(s.Tokens, "token"), flops(s.FLOPs), s.Seconds, rate/1e12, 100*s.Bubble)}
+}
+
+// run says how long the whole training takes.
+func (r *Report) run() []string {
+	n := r.Run
+	if n == nil {
+		return nil
 	}
-	return all
+	head := fmt.Sprintf("%s tokens are %s (%.4g): on %s ", large(n.Tokens), flops(n.FLOPs), n.FLOPs, r.cards())
+	switch {
+	case n.Stated == "mfu":
+		return []string{head + fmt.Sprintf("%s at the stated MFU of %.4g%%.", days(n.Days), 100*n.MFU)}
+	case n.MFU > 1:
+		return []string{head + fmt.Sprintf("the stated %.4g days would be an MFU of %.4g%%, which cannot be.", n.Days, 100*n.MFU)}
+	}
+	return []string{head + fmt.Sprintf("the stated %.4g days are an MFU of %.4g%%.", n.Days, 100*n.MFU)}
 }
 
 func count(n int, what string) string { return count64(int64(n), what) }

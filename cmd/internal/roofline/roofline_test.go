@@ -145,6 +145,46 @@ func TestCharts(t *testing.T) {
 	require.Greater(t, flat[1].X, square.Intensity())
 }
 
+// TestPointsHaveTheirRoof beside them, once for products at the same place, behind the roof of
+// their level.
+func TestPointsHaveTheirRoof(t *testing.T) {
+	r := report()
+	thin, square := bench.Shape{M: 1, N: 4096, K: 4096, Experts: 1}, bench.Shape{M: 512, N: 512, K: 512, Experts: 1}
+	for i := range r.Products {
+		if p := &r.Products[i]; p.Level == "avx2" && p.Workers == 1 {
+			p.Roof = min(120, 40*p.Intensity)
+		}
+	}
+	all := Charts(r)
+	var names []string
+	for _, s := range all[0].Series {
+		names = append(names, s.Name)
+	}
+	require.Equal(t, []string{
+		"reading 16 MiB, 40.0 GB/s", "reading 256 MiB, 20.0 GB/s", "avx2 in registers, 120 GFLOP/s",
+		"avx2", "avx2: roof of these products", "avx2, packed", "generic", "gonum",
+	}, names)
+	roofs := all[0].Series[4]
+	require.Equal(t, chart.Dashes, roofs.Mark)
+	require.Equal(t, []chart.Point{
+		{X: thin.Intensity(), Y: 40 * thin.Intensity(), Name: "1x4096x4096"}, {X: square.Intensity(), Y: 120, Name: "512x512x512"},
+	}, roofs.Points)
+	require.Equal(t, "512x512x512, 75% of its roof", all[0].Series[3].Points[1].Name)
+	require.Contains(t, all[0].Description, "A dash")
+	require.NotContains(t, all[1].Description, "A dash")
+}
+
+// TestSlopesRise to the roof, where all products are to its right too.
+func TestSlopesRise(t *testing.T) {
+	r := report()
+	r.Products = slices.DeleteFunc(r.Products, func(p bench.Product) bool { return p.Shape.M == 1 })
+	r.Limits.Read = []bench.ReadLimit{{Bytes: 16 << 20, Workers: 1, Rate: 400}}
+	slope := Charts(r)[0].Series[0].Points
+	require.Equal(t, chart.Point{X: 0.3, Y: 120}, slope[1])
+	require.Less(t, slope[0].X, slope[1].X)
+	require.InDelta(t, 400, slope[0].Y/slope[0].X, 1e-9)
+}
+
 // TestBounds checks that all points and roofs are within the axes.
 func TestBounds(t *testing.T) {
 	r := report()

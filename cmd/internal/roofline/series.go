@@ -1,6 +1,7 @@
 package roofline
 
 import (
+	"fmt"
 	"image/color"
 
 	"github.com/octavo-fp8/octavo/bench"
@@ -105,6 +106,7 @@ type series struct {
 	color     color.NRGBA
 	glyph     glyph
 	points    []chart.Point // named after their shapes
+	roofs     []chart.Point // of those that have one
 }
 
 func newSeries(p bench.Product) *series {
@@ -131,7 +133,12 @@ func newSeries(p bench.Product) *series {
 }
 
 func (s *series) add(p bench.Product) {
-	s.points = append(s.points, chart.Point{X: p.Intensity, Y: p.Best, Name: p.Shape.String()})
+	name := p.Shape.String()
+	if p.Roof > 0 {
+		s.roofs = append(s.roofs, chart.Point{X: p.Intensity, Y: p.Roof, Name: name})
+		name += fmt.Sprintf(", %.0f%% of its roof", p.OfRoof())
+	}
+	s.points = append(s.points, chart.Point{X: p.Intensity, Y: p.Best, Name: name})
 }
 
 func (s *series) draw(to *picture.Picture, p *picture.Plot) {

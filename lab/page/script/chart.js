@@ -18,6 +18,7 @@ class Chart {
       curve.joins = curve.mark === "line" || curve.mark === "joined";
       curve.alone = alone(curve.y);
     }
+    this.stack();
     this.rows = rows(this.series);
     this.smooth = this.smooth && this.series.some(curve => curve.joins && curve.x.length > 10);
     this.full = this.spanX();
@@ -27,10 +28,22 @@ class Chart {
     this.listen();
   }
 
+  // stack says where bars begin and end: in some charts on those below that are shown.
+  stack() {
+    const tops = new Map();
+    for (const curve of this.series) {
+      curve.top = curve.y;
+      if (!this.stacked || curve.mark !== "bars") continue;
+      curve.base = curve.x.map(x => tops.get(x) ?? 0);
+      curve.top = curve.y.map((y, i) => y === null ? null : y + curve.base[i]);
+      if (curve.shown) curve.top.forEach((y, i) => { if (y !== null) tops.set(curve.x[i], y); });
+    }
+  }
+
   // data are the rows of all curves, and behind them those of smoothed curves.
   data() {
     const length = this.rows.x.length;
-    const raw = this.series.map((curve, i) => column(length, this.rows.of[i], curve.y));
+    const raw = this.series.map((curve, i) => column(length, this.rows.of[i], curve.top));
     const smooth = this.smooth ? this.series.map((curve, i) => column(length, this.rows.of[i], smoothed(curve.y, this.weight))) : [];
     return [this.rows.x, ...raw, ...smooth];
   }
@@ -66,7 +79,10 @@ class Chart {
           const index = i - 1;
           if (index < this.series.length) drawMarks(u, this.series[index], this.color(this.series[index]), this.barShare(index));
         }],
-        draw: [u => drawNames(u, this, this.colors)],
+        draw: [u => {
+          if (this.series.some(curve => curve.mark === "bars")) drawReferences(u, this, this.colors); // they cover them
+          drawNames(u, this, this.colors);
+        }],
         setCursor: [() => this.showValues()],
         setSelect: [u => this.zoomTo(u.select)],
       },
@@ -78,7 +94,7 @@ class Chart {
   // barShare is the place of a curve among those that are bars.
   barShare(index) {
     const bars = this.series.filter(curve => curve.mark === "bars" && curve.shown);
-    return [bars.indexOf(this.series[index]), bars.length];
+    return this.stacked ? [0, 1] : [bars.indexOf(this.series[index]), bars.length];
   }
 
   size() {
@@ -172,7 +188,7 @@ class Chart {
       zero ||= curve.mark === "bars";
       const crosses = curve.joins && lowerBound(curve.x, left);
       const none = curve.joins && crosses > 0 && curve.x[crosses] > right;
-      curve.y.forEach((y, i) => {
+      curve.top.forEach((y, i) => {
         const between = none && (i === crosses || i === crosses - 1);
         if (y === null || !between && (curve.x[i] < left || curve.x[i] > right)) return;
         const spread = curve.spread ? curve.spread[i] : 0;
@@ -184,10 +200,10 @@ class Chart {
     for (const line of this.lines) if (!line.vertical) include(line.value);
     zero &&= !this.logY;
     if (zero) include(0);
-    const span = padded([low, high], this.logY, 0.05);
-    if (zero && low === 0) span[0] = 0;
-    if (zero && high === 0 && low < 0) span[1] = 0;
-    return span;
+    const span = padded([low, high], this.logY, 0.05), more = this.logY ? 0 : this.least - (span[1] - span[0]);
+    if (zero && low === 0) return [0, Math.max(span[1], this.least)];
+    if (zero && high === 0 && low < 0) return [Math.min(span[0], -this.least), 0];
+    return more > 0 ? [span[0] - more / 2, span[1] + more / 2] : span;
   }
 
   // What a reader can do.
@@ -231,6 +247,8 @@ class Chart {
     const curve = this.series[index];
     curve.shown = !curve.shown;
     this.entries[index].button.setAttribute("aria-pressed", curve.shown);
+    this.stack();
+    this.u.setData(this.data(), false);
     this.showCurves();
   }
 
@@ -467,6 +485,7 @@ function swatch(curve) {
     dots: () => svg("circle", { cx: 13, cy: 7, r: 3.5, fill: "currentColor" }),
     rings: () => svg("circle", { ...line, cx: 13, cy: 7, r: 4.4 }),
     crosses: () => svg("path", { ...line, d: "M9.5 3.5l7 7m0 -7l-7 7" }),
+    dashes: () => svg("path", { ...line, d: "M6 7H20" }),
     bars: () => svg("rect", { x: 4, y: 1, width: 18, height: 12, fill: "currentColor" }),
   };
   marks.joined = marks.dots;
@@ -488,4 +507,6 @@ function save(text, name) {
   setTimeout(() => URL.revokeObjectURL(link.href), 1000);
 }
 
-for (const figure of document.querySelectorAll("figure.chart:not(.heat)")) views.push(new Chart(figure));
+// drawCharts draws those of a part of the page.
+function drawCharts(part) { part.querySelectorAll("figure.chart:not(.heat)").forEach(figure => views.push(new Chart(figure))); }
+drawCharts(document);
