@@ -11,6 +11,17 @@ import (
 //go:embed style.css
 var sheet string
 
+// mostNames is how many columns a table has at most whose rows are cards on phones.
+const mostNames = 32
+
+// cellNames are the rules of the names in cards.
+func cellNames() (rules HTML) {
+	for i := range mostNames {
+		rules += Format("  table.cards td:nth-child(%s)::before { content: var(--%s); }\n", i+1, i+1)
+	}
+	return "@media (max-width: 40rem) {\n" + rules + "}\n"
+}
+
 //go:embed script/scheme.js
 var scheme string
 
@@ -36,7 +47,7 @@ func (p *Page) Write(w io.Writer) error {
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>%s</title>
 %s<style>
-%s</style>
+%s%s</style>
 %s%s
 </head>
 <body>
@@ -44,7 +55,7 @@ func (p *Page) Write(w io.Writer) error {
 <main>
 %s
 </main>
-`, p.Title, p.Before, HTML(sheet), p.After, p.Style, p.Main)
+`, p.Title, p.Before, HTML(sheet), cellNames(), p.After, p.Style, p.Main)
 	if p.Library != "" {
 		b.Put("<script>%s</script>\n", p.Library)
 	}
