@@ -219,11 +219,11 @@ func (c *conversion) commit(run *outdir.Run, cert *checkpoint.Certificate, comma
 			return err
 		}
 	}
-	err := run.Add(checkpoint.CertificatePage, func(w io.Writer) error { return certificate.WritePage(w, cert) })
+	m := outdir.Manifest{Kind: "convert", Command: command, Machine: trainMachine(), Sums: map[string]string{}}
+	err := run.Add(checkpoint.CertificatePage, func(w io.Writer) error { return certificate.WritePage(w, cert, command, m.Machine) })
 	if err != nil {
 		return err
 	}
-	m := outdir.Manifest{Kind: "convert", Command: command, Machine: trainMachine(), Sums: map[string]string{}}
 	for _, file := range cert.Files {
 		m.Sums[file.Name] = file.CRC32
 	}

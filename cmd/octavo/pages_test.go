@@ -26,14 +26,14 @@ func TestPages(t *testing.T) {
 	lab := labAll(t)
 	b := browsertest.Start(t)
 	check := func(name, file string) {
-		t.Run(name, func(t *testing.T) { b.Check(t, name, file) })
+		t.Run(name, func(t *testing.T) { b.Check(t, name, file); requireRepeat(t, file) })
 	}
 	// Of pages that have one template and one script: of the first all views, of each other one
 	// that which leaves its tables the least room.
 	views := browsertest.Views()
 	narrow := views[len(views)-1]
 	look := func(name, file string) {
-		t.Run(name, func(t *testing.T) { b.Look(t, name, file, narrow) })
+		t.Run(name, func(t *testing.T) { b.Look(t, name, file, narrow); requireRepeat(t, file) })
 	}
 	check("bench", benchPage(t))
 	if page := peersPage(t); page != "" {
@@ -85,6 +85,14 @@ func TestAgreePage(t *testing.T) {
 		require.Contains(t, cells, want)
 	}
 	require.Equal(t, 1, browsertest.Evaluate[int](t, b, file, `document.querySelectorAll('figure.chart').length`))
+}
+
+// requireRepeat checks that a page says how to repeat what it shows: by a command and its
+// flags, as the terminal takes them.
+func requireRepeat(t *testing.T, file string) {
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.Regexp(t, `<h2>To repeat it</h2>\n<p><code>octavo [a-z]+ [^<]+</code>`, string(text))
 }
 
 // saveTable saves a table out of an experiment's page, which is the file beside it.

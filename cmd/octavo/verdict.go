@@ -16,7 +16,7 @@ import (
 // verdict is what is said of a kernel's result. It is JSON, too.
 type verdict interface {
 	WriteText(w io.Writer) error
-	WritePage(w io.Writer) error
+	WritePage(w io.Writer, command, machine string) error
 }
 
 // verdictFlags are the flags of commands that give one.
@@ -48,7 +48,9 @@ func (f *verdictFlags) give(cmd *cobra.Command,
 	if err != nil {
 		return err
 	}
-	if err := writePage(f.html, "--html", func(w io.Writer, _ string) error { return v.WritePage(w) }); err != nil {
+	if err := writePage(f.html, "--html", func(w io.Writer, machine string) error {
+		return v.WritePage(w, commandLine(cmd, cmd.Flags().Args()), machine)
+	}); err != nil {
 		return err
 	}
 	return cmp.Or(printResult(cmd, f.asJSON, v, v.WriteText), failure)

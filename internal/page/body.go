@@ -44,6 +44,18 @@ func Each[T any](b *Body, format string, values []T) {
 	}
 }
 
+// Repeat says how to repeat a run, and on which machine it was. Without a command it says
+// nothing.
+func (b *Body) Repeat(command, machine string) {
+	if command == "" {
+		return
+	}
+	b.Put("<h2>To repeat it</h2>\n<p><code>%s</code></p>\n", command)
+	if machine != "" {
+		b.Put("<p>%s.</p>\n", machine)
+	}
+}
+
 // Table is a table of a page. One that is too wide for a phone has a card for each row there.
 type Table struct {
 	Label   string // what it is called for who cannot see it; such a table can be scrolled with keys

@@ -22,6 +22,8 @@ type Page struct {
 	Heading string // above the map, before what is across
 	Text    page.Body
 	Below   page.Body // under both
+
+	Command, Machine string // that repeat it, as of [page.Body.Repeat]
 }
 
 // Write writes one HTML page that needs nothing else.
@@ -35,6 +37,7 @@ func (p *Page) Write(w io.Writer) error {
 		}
 	}
 	b.Put("<div class=\"text\">\n%s</div>\n</div>\n%s", p.Text.HTML(), p.Below.HTML())
+	b.Repeat(p.Command, p.Machine)
 	if hasMap {
 		p.Map.putScript(&b)
 	}

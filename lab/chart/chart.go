@@ -25,9 +25,10 @@ type Chart struct {
 	// Labels, where there are any, stand at X = 0, 1, ... instead of numbers.
 	Labels []string
 
-	Zero   bool        // the Y axis includes 0, at which there is a line
-	Smooth bool        // a page offers to smooth the lines
-	Lines  []Reference // lines that are no data
+	Zero    bool        // the Y axis includes 0, at which there is a line
+	Smooth  bool        // a page offers to smooth the lines
+	Stacked bool        // bars at the same X stand on each other, the first series below; none is negative
+	Lines   []Reference // lines that are no data
 
 	Series []Series
 }
@@ -169,18 +170,20 @@ func inLines(style picture.TextStyle, text string, width float64) string {
 
 // scriptData is what the script of a page draws a chart from.
 type scriptData struct {
-	Title  string        `json:"title"`
-	X      string        `json:"x"`
-	Y      string        `json:"y"`
-	LogX   bool          `json:"logX"`
-	LogY   bool          `json:"logY"`
-	Base2  bool          `json:"base2"` // powers of two on the X axis
-	Whole  bool          `json:"whole"` // whole numbers on the X axis
-	Labels []string      `json:"labels"`
-	Zero   bool          `json:"zero"`
-	Smooth bool          `json:"smooth"`
-	Lines  []scriptLine  `json:"lines"`
-	Series []scriptCurve `json:"series"`
+	Title   string        `json:"title"`
+	X       string        `json:"x"`
+	Y       string        `json:"y"`
+	LogX    bool          `json:"logX"`
+	LogY    bool          `json:"logY"`
+	Base2   bool          `json:"base2"` // powers of two on the X axis
+	Whole   bool          `json:"whole"` // whole numbers on the X axis
+	Labels  []string      `json:"labels"`
+	Zero    bool          `json:"zero"`
+	Smooth  bool          `json:"smooth"`
+	Stacked bool          `json:"stacked"`
+	Least   float64       `json:"least"` // of the Y axis from end to end
+	Lines   []scriptLine  `json:"lines"`
+	Series  []scriptCurve `json:"series"`
 }
 
 type scriptLine struct {
@@ -210,7 +213,8 @@ func (c Chart) JSON() (string, error) {
 	whole, base2 := f.wholeX()
 	d := scriptData{
 		Title: c.Title, X: c.X, Y: c.Y, LogX: c.LogX, LogY: c.LogY, Base2: base2, Whole: whole,
-		Labels: c.Labels, Zero: c.Zero, Smooth: c.Smooth, Lines: []scriptLine{}, Series: []scriptCurve{},
+		Labels: c.Labels, Zero: c.Zero, Smooth: c.Smooth, Stacked: c.Stacked, Least: c.leastSpan(),
+		Lines: []scriptLine{}, Series: []scriptCurve{},
 	}
 	for _, l := range f.lines {
 		d.Lines = append(d.Lines, scriptLine(l))

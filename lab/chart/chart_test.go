@@ -221,6 +221,47 @@ func TestAxesShowAll(t *testing.T) {
 	require.Contains(t, log.notes[0], `The line "none" at -1 is not shown`)
 }
 
+// TestSmallDifferencesDoNotFillAnAxis, in units of which it is known what is small.
+func TestSmallDifferencesDoNotFillAnAxis(t *testing.T) {
+	for _, c := range []struct {
+		y            string
+		zero         bool
+		values       []float64
+		least, about float64 // of the axis: its length, and its middle
+	}{
+		{"SQNR in dB", false, []float64{31.5, 31.52}, 1, 31.51},
+		{"SQNR, dB", true, []float64{0, 0.02}, 1, 0.5},
+		{"percent of all", true, []float64{-0.001, 0}, 0.1, -0.05},
+		{"nats per byte", false, []float64{2, 2}, 0.01, 2},
+		{"dB", false, []float64{10, 40}, 30, 25},
+	} {
+		f := newFigure(Chart{Y: c.y, Zero: c.zero, Series: []Series{{Points: points(0, c.values[0], 1, c.values[1])}}})
+		require.GreaterOrEqual(t, f.y.high-f.y.low, c.least*(1-1e-12), c.y)
+		require.InDelta(t, c.about, (f.y.high+f.y.low)/2, 1e-9*max(1, f.y.high-f.y.low), c.y)
+	}
+	f := newFigure(Chart{Y: "adBe", Series: []Series{{Points: points(0, 1, 1, 1.001)}}})
+	require.Less(t, f.y.high-f.y.low, 0.002, "a unit is a word")
+	f = newFigure(Chart{Y: "dB", LogY: true, Series: []Series{{Points: points(0, 1, 1, 1.001)}}})
+	require.Less(t, f.y.high-f.y.low, 0.002, "of a logarithm there is no such span")
+}
+
+// TestStackedBars stand on each other: the axis has their sums, and the picture ends there.
+func TestStackedBars(t *testing.T) {
+	c := Chart{Stacked: true, Labels: []string{"a", "b"}, Series: []Series{
+		{Name: "below", Mark: Bars, Points: points(0, 3, 1, 10)},
+		{Name: "above", Mark: Bars, Points: points(0, 4, 1, 20)},
+	}}
+	f := newFigure(c)
+	require.InDelta(t, 31.5, f.y.high, 1e-9, "30, and a twentieth")
+	require.Zero(t, f.y.low)
+	require.EqualValues(t, 10, f.base(1, 1))
+	require.Zero(t, f.base(0, 1))
+	require.Equal(t, []string{"b", "10", "20"}, c.Table(9).Rows[1], "the values are their own")
+	beside := c
+	beside.Stacked = false
+	require.NotEqual(t, svgOf(t, beside), svgOf(t, c))
+}
+
 func TestDescription(t *testing.T) {
 	c := Chart{X: "step", Y: "nats", Series: []Series{{Name: "FP8", Points: points(0, 3, 5, 1, 9, 2)}}, Lines: []Reference{{Name: "goal", Value: 1.5}}}
 	require.Equal(t, "A chart of nats over step. FP8: 3 points, from 3 at 0 to 2 at 9; least 1 at 5, largest 3 at 0. A line at Y = 1.5: goal.", c.Describe())

@@ -502,11 +502,31 @@ func (s *static) bars(to *picture.Picture, index int) {
 		many++
 	}
 	c := s.curves[index]
+	if s.Stacked {
+		which, many = 0, 1
+	}
 	bottom := max(s.y.low, min(0, s.y.high))
 	width := 0.9 * s.barWidth() / float64(many)
 	from := (float64(which) - float64(many)/2) * width
 	for _, at := range c.shown() {
-		to.Fill(rgb(c.color.Light), s.plot.At(s.beside(at.X, from), bottom), s.plot.At(s.beside(at.X, from), at.Y),
-			s.plot.At(s.beside(at.X, from+width), at.Y), s.plot.At(s.beside(at.X, from+width), bottom))
+		low, high := bottom, at.Y
+		if s.Stacked {
+			low = s.base(index, at.X)
+			high += low
+		}
+		to.Fill(rgb(c.color.Light), s.plot.At(s.beside(at.X, from), low), s.plot.At(s.beside(at.X, from), high),
+			s.plot.At(s.beside(at.X, from+width), high), s.plot.At(s.beside(at.X, from+width), low))
 	}
+}
+
+// base is where the bar of a curve stands that is stacked: on those of the curves before it.
+func (f *figure) base(index int, x float64) (sum float64) {
+	for _, c := range f.curves[:index] {
+		for _, at := range c.shown() {
+			if c.Mark == Bars && at.X == x {
+				sum += at.Y
+			}
+		}
+	}
+	return sum
 }

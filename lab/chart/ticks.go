@@ -198,9 +198,12 @@ func (f *figure) spanX() span {
 func (f *figure) spanY() span {
 	all := nothing()
 	zero := f.Zero
-	for _, c := range f.curves {
+	for i, c := range f.curves {
 		zero = zero || c.Mark == Bars
 		for _, at := range c.shown() {
+			if f.Stacked {
+				all.include(f.base(i, at.X)+at.Y, at.Y)
+			}
 			all.include(at.Y+at.Spread, at.Y)
 			if !f.LogY || at.Y > at.Spread {
 				all.include(at.Y-at.Spread, at.Y)
@@ -216,13 +219,35 @@ func (f *figure) spanY() span {
 		all.include(0, 0)
 	}
 	padded := all.padded(f.LogY, 0.05)
-	if zero && !f.LogY && all.low == 0 {
-		padded.low = 0
+	if f.LogY {
+		return padded
 	}
-	if zero && !f.LogY && all.high == 0 && all.low < 0 {
-		padded.high = 0
+	switch more := f.leastSpan() - (padded.high - padded.low); {
+	case zero && all.low == 0:
+		return span{0, max(padded.high, f.leastSpan())}
+	case zero && all.high == 0 && all.low < 0:
+		return span{min(padded.low, -f.leastSpan()), 0}
+	case more > 0:
+		return span{padded.low - more/2, padded.high + more/2}
 	}
 	return padded
+}
+
+// leastSpans are what a linear Y axis shows at least, from end to end, by a word of its name:
+// differences that mean nothing shall not fill it.
+var leastSpans = []struct {
+	unit string
+	span float64
+}{{"dB", 1}, {"percent", 0.1}, {"nats", 0.01}}
+
+// leastSpan is that of the unit that the Y axis is in; 0: it has none.
+func (c Chart) leastSpan() float64 {
+	for _, l := range leastSpans {
+		if slices.Contains(strings.FieldsFunc(c.Y, func(r rune) bool { return r == ' ' || r == ',' }), l.unit) {
+			return l.span
+		}
+	}
+	return 0
 }
 
 func nothing() span { return span{math.Inf(1), math.Inf(-1)} }

@@ -22,6 +22,17 @@ func overSteps(n, every int, value func(step float64) float64) (points []chart.P
 	return points
 }
 
+// stackedBars has bars of 1 + 2 and of 3 + 4.
+func stackedBars() chart.Chart {
+	return chart.Chart{
+		Title: "Stacked", Y: "GiB", Stacked: true, Labels: []string{"0", "1"}, Lines: []chart.Reference{{Name: "card", Value: 8}},
+		Series: []chart.Series{
+			{Name: "weights", Mark: chart.Bars, Points: []chart.Point{{X: 0, Y: 1}, {X: 1, Y: 3}}},
+			{Name: "activations", Mark: chart.Bars, Points: []chart.Point{{X: 0, Y: 2}, {X: 1, Y: 4}}},
+		},
+	}
+}
+
 // atlas is charts of all kinds.
 func atlas() []chart.Chart {
 	random := noise()
@@ -84,6 +95,7 @@ func atlas() []chart.Chart {
 		}},
 		{Title: "Exponents of the weights", X: "log2 of the magnitude", Y: "elements", Series: []chart.Series{histogram},
 			Lines: []chart.Reference{{Name: "smallest normal", Value: -6, Vertical: true}, {Name: "smallest subnormal", Value: -9, Vertical: true}, {Name: "largest", Value: 8, Vertical: true}}},
+		stackedBars(),
 		{Title: "Amax", X: "step", Y: "amax", LogY: true, Series: []chart.Series{
 			{Name: "input", Points: overSteps(500, 1, func(s float64) float64 { return 3 * math.Exp(0.2*random()) })},
 			{Name: "weight", Points: overSteps(500, 1, func(s float64) float64 { return 0.4 + s/2000 })},

@@ -43,6 +43,7 @@ func TestInBrowser(t *testing.T) {
 		"ZoomBetweenPoints":               testZoomBetweenPoints,
 		"ZoomIsAlongX":                    testZoomIsAlongX,
 		"ManyPoints":                      testManyPoints,
+		"StackedBars":                     testStackedBars,
 		"TicksOfScriptAreThoseOfPictures": testTicksOfScriptAreThoseOfPictures,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, b) })
@@ -147,6 +148,30 @@ func testZoomIsAlongX(t *testing.T, b *browsertest.Browser) {
 	require.Less(t, spans[1][1]-spans[1][0], 0.6*(spans[0][1]-spans[0][0]))
 	within(spans[3], 79.4, 100)
 	within(spans[4], 0, 101.5)
+}
+
+// testStackedBars: rectangles stand on each other, and on nothing that is hidden.
+func testStackedBars(t *testing.T, b *browsertest.Browser) {
+	heights := browsertest.Evaluate[[][]float64](t, b, fileOf(t, stackedBars()), `(async () => {
+		const all = [], context = CanvasRenderingContext2D.prototype, { fillRect, clearRect } = context;
+		let drawn = [];
+		context.fillRect = function (x, y, width, height) { drawn.push([y, height]); return fillRect.call(this, x, y, width, height); };
+		context.clearRect = function (...box) { drawn = []; return clearRect.apply(this, box); };
+		const legend = document.querySelectorAll('.legend button');
+		const redraw = async button => {
+			button.click();
+			await new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)));
+			const bars = drawn.filter(([y, height]) => height > 20), unit = bars[0][1];
+			all.push(bars.map(([y, height]) => height / unit), bars.map(([y, height]) => (bars[0][0] + bars[0][1] - y - height) / unit));
+		};
+		await redraw(legend[0]);
+		await redraw(legend[0]);
+		return all;
+	})()`)
+	require.Len(t, heights, 4)
+	for i, want := range [][]float64{{1, 2}, {0, 0}, {1, 3, 2, 4}, {0, 0, 1, 3}} {
+		require.InDeltaSlice(t, want, heights[i], 0.02, "heights and feet, in units of the first")
+	}
 }
 
 // testManyPoints, more of them than a call has arguments.

@@ -18,11 +18,6 @@ type Page struct {
 	err    error // of a chart
 }
 
-// Repeat says how to repeat a run.
-func (p *Page) Repeat(command, machine string) {
-	p.Put("<h2>To repeat it</h2>\n<p><code>%s</code></p>\n<p>%s.</p>\n", command, machine)
-}
-
 // Write writes the page, or nothing if a chart has an error.
 func (p *Page) Write(w io.Writer, title string) error {
 	if p.err != nil {

@@ -136,7 +136,7 @@ func result(t *testing.T, m, n int) (a, b *tensor.Tensor, c []float32) {
 
 func pageOf(t *testing.T, r *Verdict) string {
 	var b bytes.Buffer
-	require.NoError(t, r.WritePage(&b))
+	require.NoError(t, r.WritePage(&b, "octavo verify", "a machine"))
 	return b.String()
 }
 

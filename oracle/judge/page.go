@@ -10,7 +10,8 @@ import (
 
 // WritePage writes the result as one HTML page that needs nothing else: the text's
 // tables and a map of the errors.
-func (v *Verdict) WritePage(w io.Writer) error {
+// command is what repeats it, on the given machine; both may be "".
+func (v *Verdict) WritePage(w io.Writer, command, machine string) error {
 	m := *v.errorMap
 	m.RowsOf, m.ColsOf = verdict.Axis{One: "row", Many: "rows", Of: " of C"}, verdict.Axis{One: "column", Many: "columns", Of: " of C"}
 	m.Unit, m.Bits = "units of the bound", v.Demand == "bits"
@@ -23,7 +24,7 @@ func (v *Verdict) WritePage(w io.Writer) error {
 		}
 		m.MarkWorst()
 	}
-	p := verdict.Page{Title: v.Title(), Outcome: v.Outcome, Map: &m}
+	p := verdict.Page{Title: v.Title(), Outcome: v.Outcome, Command: command, Machine: machine, Map: &m}
 	v.putText(&p.Text)
 	v.putFirst(&p.Below)
 	return p.Write(w)

@@ -43,7 +43,7 @@ func shrunk(c []float32) []float32 {
 func texts(t *testing.T, v *Verdict) string {
 	var b bytes.Buffer
 	require.NoError(t, v.WriteText(&b))
-	require.NoError(t, v.WritePage(&b))
+	require.NoError(t, v.WritePage(&b, "octavo verify", "a machine"))
 	_, err := json.Marshal(v)
 	require.NoError(t, err)
 	return b.String()

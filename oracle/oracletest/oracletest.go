@@ -36,6 +36,7 @@ package oracletest
 import (
 	"fmt"
 	"io"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -136,14 +137,16 @@ var ofClaims = strings.NewReplacer("--sums", "Claim.Sums", "--promote", "Claim.P
 // page.
 func (o *Options) fail(t testing.TB, v interface {
 	WriteText(w io.Writer) error
-	WritePage(w io.Writer) error
+	WritePage(w io.Writer, command, machine string) error
 }, outcome, made string) {
 	t.Helper()
 	var text strings.Builder
 	if err := v.WriteText(&text); err != nil {
 		t.Fatal(err)
 	}
-	path, err := writePage(t.Name(), o.Pages, v.WritePage)
+	path, err := writePage(t.Name(), o.Pages, func(w io.Writer) error {
+		return v.WritePage(w, fmt.Sprintf("go test -run '^%s$'", strings.ReplaceAll(regexp.QuoteMeta(t.Name()), "/", "$/^")), "")
+	})
 	switch {
 	case err != nil:
 		t.Errorf("the page of this test was not written: %v", err)

@@ -3,6 +3,7 @@ package oracletest_test
 import (
 	"context"
 	"fmt"
+	"html"
 	"os"
 	"path/filepath"
 	"strings"
@@ -105,6 +106,7 @@ func TestFailure(t *testing.T) {
 		page, err := os.ReadFile(filepath.Join(dir, name))
 		require.NoError(t, err)
 		require.True(t, strings.HasPrefix(string(page), "<!DOCTYPE html>"))
+		require.Contains(t, html.UnescapeString(string(page)), "<code>go test -run '^TestKernel$/^64x96,_K=4096$'</code>")
 	}
 
 	dir = ""

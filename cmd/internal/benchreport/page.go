@@ -25,7 +25,7 @@ func (r Result) writePage(w io.Writer) error {
 		p.Put("<h2>Conversions</h2>\n<p>Of %s values on one processor. GB/s of float32, best and median.</p>\n", r.Conversions[0].Elements)
 		r.conversionTable().putOn(&p, "Conversions")
 	}
-	p.Put("<h2>To repeat it</h2>\n<p><code>%s</code></p>\n", r.Command)
+	p.Repeat(r.Command, "") // the machine is above
 	return p.Write(w, "octavo bench: products and conversions")
 }
 

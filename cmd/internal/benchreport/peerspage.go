@@ -25,6 +25,6 @@ func (r PeerResult) writePage(w io.Writer) error {
 		p.Put("<h2>Against an earlier run</h2>\n")
 		frame.Each(&p.Body, "<p>%s</p>\n", r.Earlier())
 	}
-	p.Put("<h2>To repeat it</h2>\n<p><code>%s</code></p>\n", r.Command)
+	p.Repeat(r.Command, "") // the machine is above
 	return p.Write(w, "octavo bench: beside its peers")
 }

@@ -25,8 +25,9 @@ type pageData struct {
 	kinds []kind
 }
 
-// WritePage writes a certificate as a page, which depends on nothing else.
-func WritePage(w io.Writer, c *checkpoint.Certificate) error {
+// WritePage writes a certificate as a page, which depends on nothing else. command is what
+// repeats the conversion, on the given machine.
+func WritePage(w io.Writer, c *checkpoint.Certificate, command, machine string) error {
 	lost := losers(c)
 	d := pageData{c, kindsOf(lost)}
 	var p page.Page
@@ -71,6 +72,7 @@ func WritePage(w io.Writer, c *checkpoint.Certificate) error {
 			return []any{textout.Name(f.Name), f.Bytes, frame.Format("<code>%s</code>", f.CRC32)}
 		})})
 	putLeft(&p, len(c.Files))
+	p.Repeat(command, machine)
 	return p.Write(w, title)
 }
 

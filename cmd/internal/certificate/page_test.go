@@ -51,7 +51,7 @@ func lossOf(name string, sqnr float64) checkpoint.WeightLoss {
 func pageOf(t *testing.T, c *checkpoint.Certificate) string {
 	t.Helper()
 	var text strings.Builder
-	require.NoError(t, WritePage(&text, c))
+	require.NoError(t, WritePage(&text, c, "octavo convert", "a machine"))
 	return text.String()
 }
 

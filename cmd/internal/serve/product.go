@@ -180,7 +180,7 @@ func typeOf(c *call, name string) safetensors.DType {
 // verdict is what is said of a kernel's result.
 type verdict interface {
 	WriteText(w io.Writer) error
-	WritePage(w io.Writer) error
+	WritePage(w io.Writer, command, machine string) error
 }
 
 // report returns what is said of a verdict, whose failure is "" where it passes.
@@ -193,7 +193,7 @@ func report(v verdict, pass bool, outcome, failure string, page bool) (any, []sa
 	if !page {
 		return result, nil, nil
 	}
-	if err := v.WritePage(&html); err != nil {
+	if err := v.WritePage(&html, "", ""); err != nil {
 		return nil, nil, err
 	}
 	return result, []safetensors.Tensor{safetensors.New("page", safetensors.U8, []int{html.Len()}, html.Bytes())}, nil

@@ -18,6 +18,7 @@ class Chart {
       curve.joins = curve.mark === "line" || curve.mark === "joined";
       curve.alone = alone(curve.y);
     }
+    this.stack();
     this.rows = rows(this.series);
     this.smooth = this.smooth && this.series.some(curve => curve.joins && curve.x.length > 10);
     this.full = this.spanX();
@@ -27,10 +28,22 @@ class Chart {
     this.listen();
   }
 
+  // stack says where bars begin and end: in some charts on those below that are shown.
+  stack() {
+    const tops = new Map();
+    for (const curve of this.series) {
+      curve.top = curve.y;
+      if (!this.stacked || curve.mark !== "bars") continue;
+      curve.base = curve.x.map(x => tops.get(x) ?? 0);
+      curve.top = curve.y.map((y, i) => y === null ? null : y + curve.base[i]);
+      if (curve.shown) curve.top.forEach((y, i) => { if (y !== null) tops.set(curve.x[i], y); });
+    }
+  }
+
   // data are the rows of all curves, and behind them those of smoothed curves.
   data() {
     const length = this.rows.x.length;
-    const raw = this.series.map((curve, i) => column(length, this.rows.of[i], curve.y));
+    const raw = this.series.map((curve, i) => column(length, this.rows.of[i], curve.top));
     const smooth = this.smooth ? this.series.map((curve, i) => column(length, this.rows.of[i], smoothed(curve.y, this.weight))) : [];
     return [this.rows.x, ...raw, ...smooth];
   }
@@ -78,7 +91,7 @@ class Chart {
   // barShare is the place of a curve among those that are bars.
   barShare(index) {
     const bars = this.series.filter(curve => curve.mark === "bars" && curve.shown);
-    return [bars.indexOf(this.series[index]), bars.length];
+    return this.stacked ? [0, 1] : [bars.indexOf(this.series[index]), bars.length];
   }
 
   size() {
@@ -172,7 +185,7 @@ class Chart {
       zero ||= curve.mark === "bars";
       const crosses = curve.joins && lowerBound(curve.x, left);
       const none = curve.joins && crosses > 0 && curve.x[crosses] > right;
-      curve.y.forEach((y, i) => {
+      curve.top.forEach((y, i) => {
         const between = none && (i === crosses || i === crosses - 1);
         if (y === null || !between && (curve.x[i] < left || curve.x[i] > right)) return;
         const spread = curve.spread ? curve.spread[i] : 0;
@@ -184,10 +197,10 @@ class Chart {
     for (const line of this.lines) if (!line.vertical) include(line.value);
     zero &&= !this.logY;
     if (zero) include(0);
-    const span = padded([low, high], this.logY, 0.05);
-    if (zero && low === 0) span[0] = 0;
-    if (zero && high === 0 && low < 0) span[1] = 0;
-    return span;
+    const span = padded([low, high], this.logY, 0.05), more = this.logY ? 0 : this.least - (span[1] - span[0]);
+    if (zero && low === 0) return [0, Math.max(span[1], this.least)];
+    if (zero && high === 0 && low < 0) return [Math.min(span[0], -this.least), 0];
+    return more > 0 ? [span[0] - more / 2, span[1] + more / 2] : span;
   }
 
   // What a reader can do.
@@ -223,6 +236,8 @@ class Chart {
     const curve = this.series[index];
     curve.shown = !curve.shown;
     this.entries[index].button.setAttribute("aria-pressed", curve.shown);
+    this.stack();
+    this.u.setData(this.data(), false);
     this.showCurves();
   }
 

@@ -68,8 +68,8 @@ function drawBars(ctx, u, curve, toX, toY, [which, many]) {
   const bottom = clamp(toY(u.scales.y.distr === 3 ? u.scales.y.min : 0), u.bbox.top, u.bbox.top + u.bbox.height);
   places.forEach((x, i) => {
     if (curve.y[i] === null) return;
-    const y = toY(curve.y[i]);
-    ctx.fillRect(x - slot / 2 + which * slot / many, Math.min(y, bottom), Math.max(1, slot / many), Math.abs(bottom - y));
+    const y = toY(curve.top[i]), low = curve.base ? toY(curve.base[i]) : bottom;
+    ctx.fillRect(x - slot / 2 + which * slot / many, Math.min(y, low), Math.max(1, slot / many), Math.abs(low - y));
   });
 }
 

@@ -41,7 +41,7 @@ func TestBatch(t *testing.T) {
 		require.NoError(t, v.WriteText(&text))
 		require.Contains(t, text.String(), "sequence 1, head 2, row 4, column 7: got ")
 		texts = append(texts, text.String())
-		require.NoError(t, v.WritePage(&page))
+		require.NoError(t, v.WritePage(&page, "octavo verify", "a machine"))
 		require.Contains(t, page.String(), "Largest error of each row, sequence 1: queries")
 		require.Equal(t, o.Queries > 0, strings.Contains(page.String(), "not looked at</b>"))
 		data, err := json.Marshal(v)

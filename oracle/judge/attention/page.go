@@ -9,8 +9,9 @@ import (
 
 // WritePage writes the verdict as an HTML page that needs nothing else, with a map of the
 // errors of the sequence that is the most wrong.
-func (v *Verdict) WritePage(w io.Writer) error {
-	p := verdict.Page{Title: v.Title(), Outcome: v.Outcome, Map: v.errorMap(), Heading: "Largest error of each row"}
+// command is what repeats it, on the given machine; both may be "".
+func (v *Verdict) WritePage(w io.Writer, command, machine string) error {
+	p := verdict.Page{Title: v.Title(), Outcome: v.Outcome, Command: command, Machine: machine, Map: v.errorMap(), Heading: "Largest error of each row"}
 	if v.Batch > 1 {
 		p.Heading += ", " + v.place(v.worstSequence(), "")
 	}

@@ -88,8 +88,9 @@ func (v *Verdict) WriteText(w io.Writer) error {
 
 // WritePage writes the verdict as an HTML page that needs nothing else, with a map of the rows
 // of the side that is the most wrong.
-func (v *Verdict) WritePage(w io.Writer) error {
-	p := verdict.Page{Title: v.Title(), Outcome: v.Outcome}
+// command is what repeats it, on the given machine; both may be "".
+func (v *Verdict) WritePage(w io.Writer, command, machine string) error {
+	p := verdict.Page{Title: v.Title(), Outcome: v.Outcome, Command: command, Machine: machine}
 	worst, most := 0, -1.0
 	for n, s := range v.Sides {
 		sum := 0.0

@@ -36,15 +36,18 @@ func TestTold(t *testing.T) {
 func TestOutput(t *testing.T) {
 	c := newMade(32, 40, 2, 64, 0, madeE4M3, Amax, "token")
 	v := judge(t, c.write(hooks{read: func(*Side, int, float32) float32 { return 1 }}), Claim{})
-	var text, page bytes.Buffer
+	var text, page, again bytes.Buffer
 	require.NoError(t, v.WriteText(&text))
-	require.NoError(t, v.WritePage(&page))
+	require.NoError(t, v.WritePage(&page, "octavo verify", "a machine"))
 	data, err := json.Marshal(v)
 	require.NoError(t, err)
 	for _, out := range []string{text.String(), page.String(), string(data)} {
 		require.Contains(t, out, "K is read with a scale of 1: the scale is not applied")
 	}
 	require.Contains(t, string(data), `"kind":"scale-not-applied"`)
+	require.Contains(t, page.String(), "<h2>To repeat it</h2>\n<p><code>octavo verify</code></p>\n<p>a machine.</p>")
+	require.NoError(t, v.WritePage(&again, "", ""))
+	require.NotContains(t, again.String(), "To repeat it")
 }
 
 // TestKinds has words for all kinds.

@@ -22,7 +22,7 @@ func (e *example) text() string {
 	require.NoError(e.t, err)
 	require.Contains(e.t, string(data), v.Outcome)
 	var page strings.Builder
-	require.NoError(e.t, v.WritePage(&page))
+	require.NoError(e.t, v.WritePage(&page, "octavo verify", "a machine"))
 	require.Contains(e.t, page.String(), "<h1")
 	return strings.Join(strings.Fields(b.String()), " ")
 }

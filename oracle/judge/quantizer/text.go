@@ -198,8 +198,9 @@ func (v *Verdict) WriteText(w io.Writer) error {
 
 // WritePage writes the verdict as an HTML page that needs nothing else, with a map of what is
 // wrong.
-func (v *Verdict) WritePage(w io.Writer) error {
-	p := verdict.Page{Title: v.Title(), Outcome: v.Outcome, Heading: "Codes that differ, in steps of the format: "}
+// command is what repeats it, on the given machine; both may be "".
+func (v *Verdict) WritePage(w io.Writer, command, machine string) error {
+	p := verdict.Page{Title: v.Title(), Outcome: v.Outcome, Command: command, Machine: machine, Heading: "Codes that differ, in steps of the format: "}
 	if j := v.job; j != nil {
 		p.Map = verdict.NewMap(v.Rows, v.Cols, nil, j.workers, func(i int) verdict.Error {
 			if j.codeState[i] != wrong {
