@@ -125,23 +125,29 @@ func (b *Body) Table(t Table) {
 func (t *Table) wide() bool {
 	all := 0
 	for i, c := range t.Columns {
-		room, most := min(len(c.Name), 8), 14
+		most := 14
 		if c.Attributes == Name || c.Attributes == Whole {
 			most = 30
 		}
-		for _, row := range t.Rows {
-			room = max(room, min(len(fmt.Sprint(row[i])), most))
-		}
-		all += room + 2
+		all += max(min(len(c.Name), 8), min(t.longest(i), most)) + 2
 	}
 	return all > 44 && len(t.Columns) <= mostNames
 }
 
-// names are what the cells of a card are called, for the style sheet.
+// longest is the length of the longest cell of a column.
+func (t *Table) longest(column int) (n int) {
+	for _, row := range t.Rows {
+		n = max(n, len(fmt.Sprint(row[column])))
+	}
+	return n
+}
+
+// names are what the cells of a card are called, for the style sheet: its title, if it is
+// long, needs none.
 func (t *Table) names() (all string) {
 	quoted := strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", " ")
 	for i, c := range t.Columns {
-		if c.Name != "" {
+		if c.Name != "" && (i > 0 || t.longest(0) <= 12) {
 			all += fmt.Sprintf("--%d:\"%s \";", i+1, quoted.Replace(c.Name))
 		}
 	}
