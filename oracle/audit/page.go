@@ -57,8 +57,8 @@ func (r *Report) WritePage(w io.Writer, command, machine string) error {
 
 // putSurvivors adds the faults that pass, the worst of them in sight.
 func (r *Report) putSurvivors(b *page.Body) {
-	table := func(b *page.Body, faults []Trial) {
-		b.Table(page.Table{Label: "Faults that pass", Columns: append(page.Columns("", "fault", "the worst"), page.Columns(page.Number, "elements beyond the bound", "error of C")...),
+	table := func(b *page.Body, label string, faults []Trial) {
+		b.Table(page.Table{Label: label, Columns: append(page.Columns("", "fault", "the worst"), page.Columns(page.Number, "elements beyond the bound", "error of C")...),
 			Rows: page.Rows(faults, func(f Trial) []any {
 				return []any{f.Text, strings.TrimPrefix(f.worst(), "the worst "), f.Outside, number(f.RelativeL2)}
 			})})
@@ -66,10 +66,10 @@ func (r *Report) putSurvivors(b *page.Body) {
 	b.Put("<h2>Faults that pass unseen, the farthest beyond the bound first</h2>\n<p class=\"note\">C has %s.</p>\n", textout.Count(r.M*r.N, "element"))
 	all := r.of(Survives)
 	seen := all[:min(len(all), mostSurvivors)]
-	table(b, seen)
+	table(b, "Faults that pass", seen)
 	if rest := all[len(seen):]; len(rest) > 0 {
 		var more page.Body
-		table(&more, rest)
+		table(&more, "More faults that pass", rest)
 		verdict.Fold(b, fmt.Sprintf("And %d more", len(rest)), more.HTML())
 	}
 }
