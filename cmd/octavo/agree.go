@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"io"
 
 	"github.com/spf13/cobra"
 
@@ -18,10 +17,8 @@ import (
 // agreeFlags are the flags of agree.
 type agreeFlags struct {
 	agree.Job
+	pagedFlags
 	exclude []string // of both
-	html    string
-	asJSON  bool
-	command string
 }
 
 func newAgreeCommand() *cobra.Command {
@@ -35,10 +32,9 @@ func newAgreeCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f.Paths = [2]string{args[0], args[1]}
 			read := append(append(agree.Files(args[0]), agree.Files(args[1])...), show.Files(f.Model)...)
-			if err := sameFiles(read, f.html); err != nil {
+			if err := f.check(read); err != nil {
 				return err
 			}
-			f.command = commandLine(cmd, args)
 			return f.run(cmd)
 		},
 	}
@@ -66,8 +62,7 @@ func newAgreeCommand() *cobra.Command {
 	flags.StringArrayVar(&f.exclude, "exclude", nil, "`NAME` of layers that neither quantizes; may be repeated")
 	flags.BoolVar(&f.NoDivergence, "no-divergence", false, "do not run the model to say what layers do to the next token")
 	workersFlag(cmd, &f.Workers)
-	htmlFlag(cmd, &f.html, "a row for each layer")
-	jsonFlag(cmd, &f.asJSON)
+	f.add(cmd, "a row for each layer")
 	return cmd
 }
 
@@ -84,10 +79,5 @@ func (f *agreeFlags) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	if err := writePage(f.html, "--html", func(w io.Writer, machine string) error {
-		return r.WritePage(w, f.command, machine)
-	}); err != nil {
-		return err
-	}
-	return cmp.Or(printResult(cmd, f.asJSON, r, r.WriteText), failure(r.Outcome == "pass", r.Outcome, f.Model, r.Failure()))
+	return cmp.Or(f.show(cmd, r, r.WriteText), failure(r.Outcome == "pass", r.Outcome, f.Model, r.Failure()))
 }

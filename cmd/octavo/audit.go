@@ -37,8 +37,7 @@ type auditFlags struct {
 	worst    string
 	operands string
 	all      bool
-	workers  uint64
-	asJSON   bool
+	verdictFlags
 }
 
 // tolerance are the flags of a test.
@@ -120,12 +119,11 @@ func (f *auditFlags) add(cmd *cobra.Command) {
 	flags.Var(oneOf{&parsed[source]{&f.source, "exact", "NAME", parseSource}, append(claim.GPUs(), "exact", "canonical", "dequantized", "itself")}, "reference",
 		"what the test compares with: exact, canonical, dequantized, itself or a GPU model")
 	flags.Var(&parsed[fault.Fault]{&f.broken, "", "JSON", parseFault}, "reference-fault", "fault of the reference")
-	flags.Var(&parsed[[]fault.Fault]{&f.faults, "", "JSON", f.parseFaults}, "fault", "try this fault alone or, with --case, this one too; may be given several times")
+	flags.Var(&repeated[fault.Fault]{&f.faults, nil, "JSON", parseFault}, "fault", "try this fault alone or, with --case, this one too; may be given several times")
 	flags.StringVar(&f.worst, "worst", "", "`FILE` to write the most wrong C that passes to, with its operands")
 	flags.StringVar(&f.operands, "operands", "", "`FILE` to write the proposed operands to")
 	flags.BoolVar(&f.all, "all", false, "list every fault, and not only the worst")
-	workersFlag(cmd, &f.workers)
-	jsonFlag(cmd, &f.asJSON)
+	f.verdictFlags.add(cmd, "what passes and what is caught")
 }
 
 func (t *tolerance) add(cmd *cobra.Command) {
@@ -167,11 +165,6 @@ func parseFault(text string) (fault.Fault, error) {
 		return f, fmt.Errorf("want a fault as --json prints it: %w", err)
 	}
 	return f, nil
-}
-
-func (f *auditFlags) parseFaults(text string) ([]fault.Fault, error) {
-	one, err := parseFault(text)
-	return append(f.faults, one), err
 }
 
 // criteria are the conditions that the flags say.
@@ -274,13 +267,15 @@ func (f *auditFlags) inputs(cmd *cobra.Command) (*auditing.Inputs, error) {
 
 // checkFiles refuses to write over what is read.
 func (f *auditFlags) checkFiles() error {
-	for _, out := range []string{f.worst, f.operands} {
+	for _, out := range []string{f.worst, f.operands, f.html} {
 		if err := sameFiles(f.read(), out); err != nil {
 			return err
 		}
 	}
-	if f.worst != "" && f.worst == f.operands {
-		return usagef("--worst and --operands are the same file")
+	for _, two := range [][2]string{{f.worst, f.operands}, {f.worst, f.html}, {f.operands, f.html}} {
+		if two[0] != "" && two[0] == two[1] {
+			return usagef("two of --worst, --operands and --html are the same file")
+		}
 	}
 	return nil
 }
@@ -331,7 +326,7 @@ func (f *auditFlags) write(ctx context.Context, cmd *cobra.Command, found *audit
 // fails.
 func (f *auditFlags) report(cmd *cobra.Command, found *auditing.Found) error {
 	text := func(w io.Writer) error { return found.WriteText(w, f.all) }
-	if err := printResult(cmd, f.asJSON, found.Report, text); err != nil {
+	if err := f.show(cmd, found.Report, text); err != nil {
 		return err
 	}
 	switch {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
@@ -17,7 +16,8 @@ import (
 // certifyFlags are the flags of certify.
 type certifyFlags struct {
 	certify.Options
-	faults, asJSON bool
+	pagedFlags
+	faults bool
 
 	layout, send string
 	experts      bool // of --layout's model
@@ -45,7 +45,7 @@ func newCertifyCommand() *cobra.Command {
 	cmd.Flags().StringVar(&f.send, "send", "", "`FORMS` in which --layout sends values")
 	cmd.Flags().BoolVar(&f.twinSends, "twin-sends", false, "the one rank rounds as --send does, too")
 	cmd.Flags().BoolVar(&f.faults, "faults", false, "inject faults into a rank and say what finds them")
-	jsonFlag(cmd, &f.asJSON)
+	f.add(cmd, "what was compared")
 	return cmd
 }
 
@@ -84,9 +84,6 @@ func parseVaried(text string) ([]string, error) {
 	return list, nil
 }
 
-// certified is a report that is text and JSON.
-type certified interface{ WriteText(w io.Writer) error }
-
 func (f *certifyFlags) run(cmd *cobra.Command) error {
 	if f.faults {
 		if err := refuse(cmd, ": it does not go with --faults", "recipe", "vary", "layout"); err != nil {
@@ -101,7 +98,7 @@ func (f *certifyFlags) run(cmd *cobra.Command) error {
 		return err
 	}
 	var failure string
-	report, err := work(cmd, "there is no certificate", func(ctx context.Context, d *display.Display) (r certified, err error) {
+	report, err := work(cmd, "there is no certificate", func(ctx context.Context, d *display.Display) (r verdict, err error) {
 		f.Progress = d
 		r, failure, err = f.certify(ctx)
 		return r, err
@@ -109,7 +106,7 @@ func (f *certifyFlags) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	if err := printResult(cmd, f.asJSON, report, report.WriteText); err != nil {
+	if err := f.show(cmd, report, report.WriteText); err != nil {
 		return err
 	}
 	if failure != "" {
@@ -119,7 +116,7 @@ func (f *certifyFlags) run(cmd *cobra.Command) error {
 }
 
 // certify does the work, and says in what the result failed if it did.
-func (f *certifyFlags) certify(ctx context.Context) (report certified, failure string, err error) {
+func (f *certifyFlags) certify(ctx context.Context) (report verdict, failure string, err error) {
 	if f.faults {
 		r, err := certify.Faults(ctx, f.Steps, f.Seed, f.Progress)
 		if err == nil && !r.Found {

@@ -39,6 +39,27 @@ func (p *parsed[T]) Set(text string) error {
 	return nil
 }
 
+// repeated are values of a flag that is given for each of them.
+type repeated[T any] struct {
+	values *[]T
+	texts  []string
+	kind   string // what --help calls a value
+	parse  func(string) (T, error)
+}
+
+func (r *repeated[T]) String() string     { return strings.Join(r.texts, " ") }
+func (r *repeated[T]) Type() string       { return r.kind }
+func (r *repeated[T]) GetSlice() []string { return r.texts }
+
+func (r *repeated[T]) Set(text string) error {
+	value, err := r.parse(text)
+	if err != nil {
+		return err
+	}
+	*r.values, r.texts = append(*r.values, value), append(r.texts, text)
+	return nil
+}
+
 // optionalFlag adds a flag of a value that is nil without it: one of some names, if there are
 // any.
 func optionalFlag[T any](cmd *cobra.Command, value **T, name, kind, usage string, parse func(string) (T, error), names ...string) {

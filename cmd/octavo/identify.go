@@ -19,7 +19,7 @@ type identifyFlags struct {
 	format, formatB fp8.Format
 	out             string
 	got             string
-	asJSON          bool
+	pagedFlags
 }
 
 func newIdentifyCommand() *cobra.Command {
@@ -38,6 +38,8 @@ func newIdentifyCommand() *cobra.Command {
 				return errors.New("want -o to write probes, or --got with the answers to them")
 			case f.out != "" && len(args) > 0:
 				return fmt.Errorf("want no arguments beside -o, there is %q", args[0])
+			case f.out != "" && f.html != "":
+				return errors.New("--html is a page of what answers tell: there are none with -o")
 			case f.got != "" && len(args) != 1:
 				return fmt.Errorf("want one file of probes, there are %d arguments", len(args))
 			}
@@ -73,7 +75,7 @@ func newIdentifyCommand() *cobra.Command {
 	flags.Var(oneOf{&parsed[oracle.Float]{&f.setup.Float, "", "bf16|fp16|tf32", parseFloat}, []string{"bf16", "fp16", "tf32"}}, "float", "operands are numbers without scales: bf16, fp16 or tf32")
 	flags.BoolVar(&f.setup.Old, "old", false, "the kernel adds the product to an old C: ask where that enters")
 	flags.BoolVar(&f.setup.NVFP4, "nvfp4", false, "operands are E2M1 codes, one to a byte, with an E4M3 scale for each 16; --k is a multiple of 512 from 1024 to 32768 (default 2048)")
-	jsonFlag(cmd, &f.asJSON)
+	f.add(cmd, "what the answers tell")
 	cmd.AddCommand(newIdentifyQuantizerCommand())
 	return cmd
 }
@@ -109,6 +111,9 @@ func (f *identifyFlags) write(cmd *cobra.Command) error {
 
 // identify reads answers and reports what they tell.
 func (f *identifyFlags) identify(cmd *cobra.Command, path string) error {
+	if err := f.check([]string{path, f.got}); err != nil {
+		return err
+	}
 	p, err := identify.ReadFile(path)
 	if err != nil {
 		return err
@@ -124,7 +129,7 @@ func (f *identifyFlags) identify(cmd *cobra.Command, path string) error {
 	if err != nil {
 		return err
 	}
-	if err := printResult(cmd, f.asJSON, r, r.WriteText); err != nil {
+	if err := f.show(cmd, r, r.WriteText); err != nil {
 		return err
 	}
 	if len(r.Kernels) == 0 {

@@ -33,28 +33,29 @@ func TestIdentifyFormats(t *testing.T) {
 	}
 }
 
+// answer writes the answers of a kernel, to the first of each product of which something is added.
+func answer(t *testing.T, probes, answers string, kernel oracle.Kernel, damage float32) {
+	p, err := identify.ReadFile(probes)
+	require.NoError(t, err)
+	a, err := p.Run(t.Context(), safetensors.F32, func(ctx context.Context, product identify.Product) ([]float32, error) {
+		m, n, _ := product.Size()
+		c := make([]float32, m*n)
+		err := oracle.Predict(ctx, c, nil, product.A, product.B, kernel, oracle.Options{})
+		c[0] += damage
+		return c, err
+	})
+	require.NoError(t, err)
+	require.NoError(t, a.WriteFile(answers, p))
+}
+
 // TestIdentify writes probes, answers them as a GPU does, and as nothing does.
 func TestIdentify(t *testing.T) {
 	dir := t.TempDir()
 	probes, answers := filepath.Join(dir, "probes.safetensors"), filepath.Join(dir, "answers.safetensors")
 	require.Contains(t, succeed(t, "identify", "-o", probes, "--k", "64", "--format", "e5m2"), "probes of E5M2, K = 64")
 	require.Empty(t, succeed(t, "identify", "-o", probes, "--k", "64", "--quiet"))
-	p, err := identify.ReadFile(probes)
-	require.NoError(t, err)
 	kernel := oracle.Kernel{Model: oracle.AdaMMA(), Scales: oracle.BThenA}
-	damage := float32(0)
-	put := func() {
-		a, err := p.Run(t.Context(), safetensors.F32, func(ctx context.Context, product identify.Product) ([]float32, error) {
-			m, n, _ := product.Size()
-			c := make([]float32, m*n)
-			err := oracle.Predict(ctx, c, nil, product.A, product.B, kernel, oracle.Options{})
-			c[0] += damage
-			return c, err
-		})
-		require.NoError(t, err)
-		require.NoError(t, a.WriteFile(answers, p))
-	}
-	put()
+	answer(t, probes, answers, kernel, 0)
 	text := succeed(t, "identify", probes, "--got", answers)
 	require.Contains(t, text, "ada-mma, b-then-a\n")
 	require.Contains(t, text, "octavo verify --model ada-mma --scale-order b-then-a\n")
@@ -64,8 +65,7 @@ func TestIdentify(t *testing.T) {
 	require.Equal(t, kernel, *r.Kernels[0].Kernel)
 	require.Equal(t, 16, r.Measured.Fused)
 
-	damage = 100
-	put()
+	answer(t, probes, answers, kernel, 100)
 	unknown := octavo(strings.NewReader(""), "identify", probes, "--got", answers)
 	require.Equal(t, exitData, unknown.status)
 	require.Contains(t, unknown.stdout, "unknown: the answers are no sums")
@@ -75,6 +75,8 @@ func TestIdentify(t *testing.T) {
 	fail(t, exitData, "no such file", "identify", probes, "--got", answers+"x")
 	fail(t, exitUsage, "give one of them", "identify", probes, "--got", answers, "-o", probes)
 	fail(t, exitUsage, "want -o", "identify", probes)
+	fail(t, exitUsage, "--html is a page of what answers tell", "identify", "-o", probes, "--html", filepath.Join(dir, "page"))
+	fail(t, exitUsage, "are the same file", "identify", probes, "--got", answers, "--html", answers)
 	fail(t, exitUsage, "multiple of 32", "identify", "-o", probes, "--k", "100")
 	fail(t, exitUsage, "--k is for writing", "identify", probes, "--got", answers, "--k", "64")
 	require.Contains(t, succeed(t, "identify", "-o", probes, "--k", "64", "--format", "e5m2", "--b-format", "e4m3"), "probes of E5M2 by E4M3, K = 64")
@@ -82,7 +84,7 @@ func TestIdentify(t *testing.T) {
 	fail(t, exitUsage, "do not go with NVFP4", "identify", "-o", probes, "--nvfp4", "--old")
 	fail(t, exitUsage, "--old is for writing", "identify", probes, "--got", answers, "--old")
 	fail(t, exitData, "", "identify", "-o", filepath.Join(dir, "none", "x"))
-	_, err = os.Stat(filepath.Join(dir, "none"))
+	_, err := os.Stat(filepath.Join(dir, "none"))
 	require.ErrorIs(t, err, os.ErrNotExist)
 }
 

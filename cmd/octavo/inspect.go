@@ -133,7 +133,13 @@ func commandLine(cmd *cobra.Command, args []string, without ...string) string {
 			words = append(words, "--"+f.Name)
 			return
 		}
-		words = append(words, "--"+f.Name, shellQuote(f.Value.String()))
+		values := []string{f.Value.String()}
+		if several, ok := f.Value.(interface{ GetSlice() []string }); ok {
+			values = several.GetSlice()
+		}
+		for _, v := range values {
+			words = append(words, "--"+f.Name, shellQuote(v))
+		}
 	})
 	return strings.Join(words, " ")
 }

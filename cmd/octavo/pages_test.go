@@ -17,6 +17,7 @@ import (
 	"github.com/octavo-fp8/octavo/internal/testutil"
 	"github.com/octavo-fp8/octavo/lab/browsertest"
 	"github.com/octavo-fp8/octavo/lab/experiments"
+	"github.com/octavo-fp8/octavo/oracle"
 )
 
 // TestPages opens pages of the kinds that commands write in a browser. That of inspect has
@@ -156,6 +157,65 @@ func requireRepeat(t *testing.T, file string) {
 	text, err := os.ReadFile(file)
 	require.NoError(t, err)
 	require.Regexp(t, `<h2>To repeat it</h2>\n<p><code>octavo [a-z]+ [^<]+</code>`, string(text))
+}
+
+// TestReportPages opens the pages of audits, of what was identified and certified, and of
+// quantizers and caches: the finding first, all tables, what was not judged, the command.
+func TestReportPages(t *testing.T) {
+	if testing.Short() {
+		t.Skip("browsers skip this")
+	}
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	probes, answers, guessed := at("probes"), at("answers"), at("guessed")
+	succeed(t, "identify", "-o", probes, "--k", "64")
+	answer(t, probes, answers, oracle.Kernel{Model: oracle.AdaMMA(), Scales: oracle.BThenA}, 0)
+	answer(t, probes, guessed, oracle.Kernel{Model: oracle.AdaMMA(), Scales: oracle.BThenA}, 100)
+	x := quantized(t)
+	exhibit := testutil.Shared(t, "museum", "cache-vllm-37054")
+	views := browsertest.Views()
+	narrow := views[len(views)-1]
+	type has map[string]int // rows of tables, by their labels; 0 is some
+	b := browsertest.Start(t)
+	for _, test := range []struct {
+		name, title string
+		args        []string
+		tables      has
+		notJudged   string
+		look        bool
+	}{
+		{"audit", "the test lets", []string{"audit", "--generate", "64x64x512", "--rtol", "1e-2", "--atol", "1e-1", "--type", "bf16"},
+			has{"Faults that pass": 0, "Correct kernels": 0, "Faults that are caught": 0}, "within honest rounding", false},
+		{"audit-case", "the test lets", []string{"audit", "--case", "flashinfer-4685"}, has{"What was reported": 0}, "changes nothing", true},
+		{"identify", "ada-mma, b-then-a", []string{"identify", probes, "--got", answers}, has{"Others": 0}, "other shapes", false},
+		{"identify-unknown", "unknown: the answers are no sums", []string{"identify", probes, "--got", guessed}, has{"Others": 0}, "other shapes", true},
+		{"identify-quantizer", "5 ways to quantize give all bits and cannot be told apart", []string{"identify", "quantizer", x, "--scales", "tiles"}, has{"Same": 5, "Nearest": 0}, "blocks other than", false},
+		{"certify", "PASS: every bit", []string{"certify", "--steps", "1", "--vary", "workers,order"}, has{"First differences": 1, "Certificates": 2}, "micro-batches", false},
+		{"certify-faults", "PASS: 6 of 6 found", []string{"certify", "--faults"}, has{"Faults": 7}, "", true},
+		{"verify-quantizer", "wrong: 0 of 200 scales and 1 of 6400 codes", []string{"verify", "quantizer", x, "--codes", "one", "--format", "e2m1", "--profile", "mx-rceil"}, has{}, "", true},
+		{"verify-cache", "wrong: ", []string{"verify", "cache", filepath.Join(exhibit, "input.safetensors"), "--got", filepath.Join(exhibit, "wrong.safetensors")}, has{}, "", false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			file := at(test.name + ".html")
+			r := octavo(nil, append(test.args, "--html", file)...)
+			require.LessOrEqual(t, r.status, 1, r.stderr)
+			if test.look { // of the template of another
+				b.Look(t, test.name, file, narrow)
+			} else {
+				b.Check(t, test.name, file)
+			}
+			said := browsertest.Evaluate[map[string]string](t, b, file, `Object.fromEntries([['title', document.querySelector('main').firstElementChild.textContent]].concat(
+				[...document.querySelectorAll('h2')].map(h => [h.textContent, h.nextElementSibling.textContent])))`)
+			require.Contains(t, said["title"], test.title)
+			require.Contains(t, said["Not judged"]+said["Not compared"], test.notJudged)
+			require.ElementsMatch(t, append([]string{"octavo", "--html", file}, test.args...), strings.Fields(said["To repeat it"]))
+			rows := browsertest.Evaluate[map[string]int](t, b, file, `Object.fromEntries([...document.querySelectorAll('.wide[aria-label]')].map(d => [d.ariaLabel, d.querySelectorAll('tbody tr').length]))`)
+			for label, n := range test.tables {
+				require.Positive(t, rows[label], label)
+				require.True(t, n == 0 || n == rows[label], "%s of %v", label, rows)
+			}
+		})
+	}
 }
 
 // saveTable saves a table out of an experiment's page, which is the file beside it.

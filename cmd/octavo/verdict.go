@@ -16,24 +16,48 @@ import (
 // verdict is what is said of a kernel's result. It is JSON, too.
 type verdict interface {
 	WriteText(w io.Writer) error
+	paged
+}
+
+// paged is what there is a page of.
+type paged interface {
 	WritePage(w io.Writer, command, machine string) error
 }
 
-// verdictFlags are the flags of commands that give one.
-type verdictFlags struct {
-	workers uint64
-	html    string
-	asJSON  bool
+// pagedFlags are the flags of commands whose report is text, JSON and a page.
+type pagedFlags struct {
+	html   string
+	asJSON bool
 }
 
-func (f *verdictFlags) add(cmd *cobra.Command, onPage string) {
-	workersFlag(cmd, &f.workers)
+func (f *pagedFlags) add(cmd *cobra.Command, onPage string) {
 	htmlFlag(cmd, &f.html, onPage)
 	jsonFlag(cmd, &f.asJSON)
 }
 
 // check refuses to write the page over what is read.
-func (f *verdictFlags) check(read []string) error { return sameFiles(read, f.html) }
+func (f *pagedFlags) check(read []string) error { return sameFiles(read, f.html) }
+
+// show writes the page that is asked for, and prints JSON or text.
+func (f *pagedFlags) show(cmd *cobra.Command, r paged, text func(w io.Writer) error) error {
+	if err := writePage(f.html, "--html", func(w io.Writer, machine string) error {
+		return r.WritePage(w, commandLine(cmd, cmd.Flags().Args()), machine)
+	}); err != nil {
+		return err
+	}
+	return printResult(cmd, f.asJSON, r, text)
+}
+
+// verdictFlags are the flags of commands that give a verdict.
+type verdictFlags struct {
+	pagedFlags
+	workers uint64
+}
+
+func (f *verdictFlags) add(cmd *cobra.Command, onPage string) {
+	workersFlag(cmd, &f.workers)
+	f.pagedFlags.add(cmd, onPage)
+}
 
 // give writes the verdict that judge gives, which says in what the result failed, or why that
 // is undecided, if it did not pass: then that is the error.
@@ -48,12 +72,7 @@ func (f *verdictFlags) give(cmd *cobra.Command,
 	if err != nil {
 		return err
 	}
-	if err := writePage(f.html, "--html", func(w io.Writer, machine string) error {
-		return v.WritePage(w, commandLine(cmd, cmd.Flags().Args()), machine)
-	}); err != nil {
-		return err
-	}
-	return cmp.Or(printResult(cmd, f.asJSON, v, v.WriteText), failure)
+	return cmp.Or(f.show(cmd, v, v.WriteText), failure)
 }
 
 // work does what a signal may stop; missing says what there is not then.

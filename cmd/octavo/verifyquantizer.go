@@ -125,8 +125,7 @@ func (v *verifyQuantizerFlags) run(cmd *cobra.Command, args []string) error {
 // identifyQuantizerFlags are the flags of identify quantizer.
 type identifyQuantizerFlags struct {
 	quantizerFlags
-	workers uint64
-	asJSON  bool
+	verdictFlags
 }
 
 func newIdentifyQuantizerCommand() *cobra.Command {
@@ -140,8 +139,7 @@ func newIdentifyQuantizerCommand() *cobra.Command {
 		RunE:    q.run,
 	}
 	q.quantizerFlags.add(cmd)
-	workersFlag(cmd, &q.workers)
-	jsonFlag(cmd, &q.asJSON)
+	q.verdictFlags.add(cmd, "what gives the bits")
 	return cmd
 }
 
@@ -149,13 +147,16 @@ func (q *identifyQuantizerFlags) run(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		q.File = args[0]
 	}
+	if err := q.check(q.files()); err != nil {
+		return err
+	}
 	r, err := work(cmd, "nothing was found out", func(ctx context.Context, _ *display.Display) (*judged.Identity, error) {
 		return q.Identify(ctx, judged.Options{Workers: int(min(q.workers, mostWorkers))})
 	})
 	if err != nil {
 		return err
 	}
-	if err := printResult(cmd, q.asJSON, r, r.WriteText); err != nil {
+	if err := q.show(cmd, r, r.WriteText); err != nil {
 		return err
 	}
 	if len(r.Same) == 0 {

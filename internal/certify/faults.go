@@ -9,6 +9,7 @@ import (
 	"github.com/octavo-fp8/octavo/internal/meter"
 	"github.com/octavo-fp8/octavo/internal/random"
 	"github.com/octavo-fp8/octavo/internal/textout"
+	"github.com/octavo-fp8/octavo/internal/verdict"
 	"github.com/octavo-fp8/octavo/nn"
 	"github.com/octavo-fp8/octavo/parallel/collective"
 	"github.com/octavo-fp8/octavo/parallel/layers"
@@ -174,13 +175,25 @@ func (j *job) faults() ([]twin.Fault, error) {
 // WriteText prints the table for people.
 func (r *FaultReport) WriteText(stdout io.Writer) error {
 	w := bufio.NewWriter(stdout)
-	fmt.Fprintf(w, "%s\non 8 data-parallel ranks, ZeRO stage 1\n\n", heading(r.Steps, Delayed, r.Seed))
+	fmt.Fprintf(w, "%s\n%s\n\n", heading(r.Steps, Delayed, r.Seed), onRanks)
 	fmt.Fprintln(w, "no fault")
 	r.Clean.write(w)
-	inTime, alone := 0, 0
 	for _, f := range r.Rows {
 		fmt.Fprintln(w, textout.Wrap(FaultText(f.Fault), 80, ""))
 		f.write(w)
+	}
+	_, title := r.verdict()
+	fmt.Fprintf(w, "\n%s\n", title)
+	return w.Flush()
+}
+
+// onRanks is where faults are.
+const onRanks = "on 8 data-parallel ranks, ZeRO stage 1"
+
+// verdict returns the outcome and says it.
+func (r *FaultReport) verdict() (outcome, title string) {
+	inTime, alone := 0, 0
+	for _, f := range r.Rows {
 		if f.InTime() {
 			inTime++
 		}
@@ -188,13 +201,11 @@ func (r *FaultReport) WriteText(stdout io.Writer) error {
 			alone++
 		}
 	}
-	verdict := "PASS"
+	outcome, title = verdict.Pass, "PASS"
 	if !r.Found {
-		verdict = "FAIL"
+		outcome, title = verdict.Fail, "FAIL"
 	}
-	fmt.Fprintf(w, "\n%s: %d of %d found in their step by the twin, %d without one\n",
-		verdict, inTime, len(r.Rows), alone)
-	return w.Flush()
+	return outcome, fmt.Sprintf("%s: %d of %d found in their step by the twin, %d without one", title, inTime, len(r.Rows), alone)
 }
 
 // FaultText says what a fault is.
@@ -214,21 +225,25 @@ func FaultText(f twin.Fault) string {
 
 // write prints what each check has found.
 func (c *Checks) write(w io.Writer) {
-	line := func(check, text string) {
-		fmt.Fprintln(w, textout.Wrap(fmt.Sprintf("%s: %s", check, text), 80, "  "))
+	for i, text := range c.found() {
+		fmt.Fprintln(w, textout.Wrap(fmt.Sprintf("%s: %s", checks[i], text), 80, "  "))
 	}
-	difference := func(check string, d *twin.Difference) {
-		if d == nil {
-			line(check, "nothing")
-			return
-		}
-		line(check, d.String())
+}
+
+// checks are names of what found says.
+var checks = [3]string{"twin", "ranks", "sums"}
+
+// found says what each check has found.
+func (c *Checks) found() (texts [3]string) {
+	texts = [3]string{"nothing", "nothing", "nothing"}
+	if c.Twin != nil {
+		texts[0] = c.Twin.String()
 	}
-	difference("twin", c.Twin)
-	difference("ranks", c.Ranks)
-	if c.Sums == nil {
-		line("sums", "nothing")
-		return
+	if c.Ranks != nil {
+		texts[1] = c.Ranks.String()
 	}
-	line("sums", fmt.Sprintf("step %d, %v", c.Sums.Step, &c.Sums.Wrong))
+	if c.Sums != nil {
+		texts[2] = fmt.Sprintf("step %d, %v", c.Sums.Step, &c.Sums.Wrong)
+	}
+	return texts
 }

@@ -9,6 +9,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/octavo-fp8/octavo/internal/textout"
+	"github.com/octavo-fp8/octavo/internal/verdict"
 )
 
 // WriteText prints the report for people.
@@ -17,19 +18,23 @@ func (r *Report) WriteText(stdout io.Writer) error {
 	fmt.Fprintf(w, "%s\n\n", heading(r.Steps, r.Recipe, r.Seed))
 	r.writeTable(w)
 	r.writeDifferences(w)
-	fmt.Fprintln(w)
-	switch n := r.Failed(); {
-	case n > 0:
-		fmt.Fprintf(w, "FAIL: %d of %d have other bits than promised\n", n, r.promised())
-	case r.promised() == 0:
-		fmt.Fprintln(w, "No verdict: of what was varied nothing is promised")
-	default:
-		fmt.Fprintf(w, "PASS: every bit is the same wherever that is promised, in all %d\n", r.promised())
-	}
+	_, title := r.verdict()
+	fmt.Fprintf(w, "\n%s\n", title)
 	if missing := r.notVaried(); len(missing) > 0 {
 		fmt.Fprintln(w, textout.Wrap("Not compared: "+strings.Join(missing, ", "), 80, ""))
 	}
 	return w.Flush()
+}
+
+// verdict returns the outcome and says it.
+func (r *Report) verdict() (outcome, title string) {
+	switch n := r.Failed(); {
+	case n > 0:
+		return verdict.Fail, fmt.Sprintf("FAIL: %d of %d have other bits than promised", n, r.promised())
+	case r.promised() == 0:
+		return "", "No verdict: of what was varied nothing is promised"
+	}
+	return verdict.Pass, fmt.Sprintf("PASS: every bit is the same wherever that is promised, in all %d", r.promised())
 }
 
 // notVaried returns what could be varied and was not.
@@ -53,13 +58,17 @@ func (r *Report) writeTable(w io.Writer) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "varied\tto\tagainst\ttensors\tbits")
 	for _, c := range r.Certificates {
-		tensors := fmt.Sprint(c.Equal)
-		if c.Equal < c.Tensors {
-			tensors = fmt.Sprintf("%d of %d", c.Equal, c.Tensors)
-		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", c.Varied, c.To, c.Reference, tensors, c.Outcome())
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", c.Varied, c.To, c.Reference, c.tensors(), c.Outcome())
 	}
 	t.Flush()
+}
+
+// tensors says how many have the same bits.
+func (c *Certificate) tensors() string {
+	if c.Equal < c.Tensors {
+		return fmt.Sprintf("%d of %d", c.Equal, c.Tensors)
+	}
+	return fmt.Sprint(c.Equal)
 }
 
 // Outcome says in a word what became of it.

@@ -56,10 +56,10 @@ func (b *Body) Repeat(command, machine string) {
 	}
 }
 
-// Table is a table of a page.
+// Table is a table of a page. One that is too wide for a phone has a card for each row there.
 type Table struct {
 	Label   string // what it is called for who cannot see it; such a table can be scrolled with keys
-	Class   string
+	Class   string // more than one with spaces between
 	Columns []Column
 	Rows    [][]any
 }
@@ -70,11 +70,12 @@ type Column struct {
 	Attributes HTML // of its cells
 }
 
-// Number and Name are attributes of cells: of numbers, and of long names.
+// Number, Name and Whole are attributes of cells: of numbers, of long names, and of what
+// stays on one line.
 const (
 	Number HTML = ` class="number"`
-	Name   HTML = ` style="min-width: 16rem; overflow-wrap: anywhere"`
-	Whole  HTML = ` style="white-space: nowrap"`
+	Name   HTML = ` class="long"`
+	Whole  HTML = ` class="whole"`
 )
 
 // Columns returns columns of those attributes.
@@ -91,7 +92,9 @@ func (b *Body) Table(t Table) {
 	if t.Label != "" {
 		label = Format(` tabindex="0" role="region" aria-label="%s"`, t.Label)
 	}
-	if t.Class != "" {
+	if t.wide() {
+		class = Format(` class="%s" style="%s"`, strings.TrimSpace("cards "+t.Class), t.names())
+	} else if t.Class != "" {
 		class = Format(` class="%s"`, t.Class)
 	}
 	b.Put("<div class=\"wide\"%s><table%s>\n<thead><tr>", label, class)
@@ -115,6 +118,40 @@ func (b *Body) Table(t Table) {
 		b.Put("</tr>\n")
 	}
 	b.Put("</tbody></table></div>\n")
+}
+
+// wide reports whether the table has no room on a phone, on whose lines there is room for
+// about 44 characters. Words need 14 beside each other to be read, long names more.
+func (t *Table) wide() bool {
+	all := 0
+	for i, c := range t.Columns {
+		most := 14
+		if c.Attributes == Name || c.Attributes == Whole {
+			most = 30
+		}
+		all += max(min(len(c.Name), 8), min(t.longest(i), most)) + 2
+	}
+	return all > 44 && len(t.Columns) <= mostNames
+}
+
+// longest is the length of the longest cell of a column.
+func (t *Table) longest(column int) (n int) {
+	for _, row := range t.Rows {
+		n = max(n, len(fmt.Sprint(row[column])))
+	}
+	return n
+}
+
+// names are what the cells of a card are called, for the style sheet: its title, if it is
+// long, needs none.
+func (t *Table) names() (all string) {
+	quoted := strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", " ")
+	for i, c := range t.Columns {
+		if c.Name != "" && (i > 0 || t.longest(0) <= 12) {
+			all += fmt.Sprintf("--%d:\"%s \";", i+1, quoted.Replace(c.Name))
+		}
+	}
+	return all
 }
 
 // Rows returns the rows of a table, one for each value.

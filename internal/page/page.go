@@ -12,6 +12,17 @@ import (
 //go:embed style.css
 var sheet string
 
+// mostNames is how many columns a table has at most whose rows are cards on phones.
+const mostNames = 32
+
+// cellNames are the rules of the names in cards.
+func cellNames() (rules HTML) {
+	for i := range mostNames {
+		rules += Format("  table.cards td:nth-child(%s)::before { content: var(--%s); }\n", i+1, i+1)
+	}
+	return "@media (max-width: 40rem) {\n" + rules + "}\n"
+}
+
 //go:embed script/scheme.js
 var scheme string
 
@@ -68,7 +79,7 @@ func (p *Page) Write(w io.Writer) error {
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>%s</title>
 %s<style>
-%s</style>
+%s%s</style>
 %s%s
 </head>
 <body>
@@ -76,7 +87,7 @@ func (p *Page) Write(w io.Writer) error {
 <main>
 %s
 </main>
-`, HTML(runs), p.Title, p.Before, HTML(sheet), p.After, style, p.Main)
+`, HTML(runs), p.Title, p.Before, HTML(sheet), cellNames(), p.After, style, p.Main)
 	if p.Library != "" {
 		b.Put("<script>%s</script>\n", p.Library)
 	}

@@ -44,3 +44,29 @@ func TestTable(t *testing.T) {
 </tbody></table></div>
 `), b.HTML())
 }
+
+// TestCards: a table with no room on a phone says what its cells are called, for cards, but
+// for a long title; one long text beside few figures has room.
+func TestCards(t *testing.T) {
+	long := strings.Repeat("word ", 30)
+	for _, test := range []struct {
+		columns []Column
+		row     []any
+		names   string
+	}{
+		{Columns("", "step", "what"), []any{12, long}, ""},
+		{Columns("", "what", "why"), []any{long, long}, ""},
+		{Columns("", "a", "", `"c\`, "d"), []any{"one", long, long, long}, ` style="--1:&#34;a &#34;;--3:&#34;\&#34;c\\ &#34;;--4:&#34;d &#34;;"`},
+		{append(Columns(Name, "layer"), Columns(Number, "SQNR", "at")...), []any{long, 10.5, 20.25}, ` style="--2:&#34;SQNR &#34;;--3:&#34;at &#34;;"`},
+		{Columns(Number, "1", "2", "3", "4", "5"), []any{0.12, 0.12, 0.12, 0.12, 0.12}, ""},
+		{Columns(Number, make([]string, 33)...), make([]any, 33), ""},
+	} {
+		var b Body
+		b.Table(Table{Class: "figures", Columns: test.columns, Rows: [][]any{test.row}})
+		want := `<table class="figures">`
+		if test.names != "" {
+			want = `<table class="cards figures"` + test.names + `>`
+		}
+		require.Contains(t, string(b.HTML()), want)
+	}
+}

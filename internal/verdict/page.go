@@ -2,6 +2,7 @@ package verdict
 
 import (
 	_ "embed"
+	"fmt"
 	"io"
 
 	"github.com/octavo-fp8/octavo/internal/page"
@@ -63,4 +64,26 @@ func PutParagraphs(b *page.Body, heading string, texts []string) {
 		b.Put("<h2>%s</h2>\n", heading)
 		page.Each(b, "<p>%s</p>\n", texts)
 	}
+}
+
+// PutList adds a list under a heading, if there is anything in it; a long one is folded.
+func PutList(b *page.Body, heading string, texts []string) {
+	if len(texts) == 0 {
+		return
+	}
+	var list page.Body
+	list.Put("<ul>")
+	page.Each(&list, "<li>%s</li>\n", texts)
+	list.Put("</ul>\n")
+	b.Put("<h2>%s</h2>\n", heading)
+	if len(texts) <= 20 {
+		b.Put("%s", list.HTML())
+		return
+	}
+	Fold(b, fmt.Sprintf("All %d", len(texts)), list.HTML())
+}
+
+// Fold adds what shows when it is asked for.
+func Fold(b *page.Body, summary string, html page.HTML) {
+	b.Put("<details><summary>%s</summary>\n%s</details>\n", summary, html)
 }

@@ -2,8 +2,10 @@ package chart
 
 import (
 	"fmt"
+	"image/color"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -167,4 +169,13 @@ func (c *Colors) leastUsed(used map[Key]int) Key {
 		}
 	}
 	return best
+}
+
+// RGB returns the colour of #rrggbb.
+func RGB(hex string) color.NRGBA {
+	v, err := strconv.ParseUint(hex[1:], 16, 24)
+	if err != nil {
+		panic("chart: " + hex + " is no colour")
+	}
+	return color.NRGBA{uint8(v >> 16), uint8(v >> 8), uint8(v), 0xff}
 }

@@ -6,7 +6,6 @@ import (
 	"image/color"
 	"io"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/octavo-fp8/octavo/lab/picture"
@@ -233,15 +232,6 @@ func (s *static) thumbnail(to *picture.Picture, c *curve, left picture.Point) {
 		return
 	}
 	s.mark(to, c, left.Add(swatchWidth/2, 0))
-}
-
-// RGB returns the colour of #rrggbb.
-func RGB(hex string) color.NRGBA {
-	v, err := strconv.ParseUint(hex[1:], 16, 24)
-	if err != nil {
-		panic("chart: " + hex + " is no colour")
-	}
-	return color.NRGBA{uint8(v >> 16), uint8(v >> 8), uint8(v), 0xff}
 }
 
 // mark draws one of the marks. Those out of the plot are not drawn.

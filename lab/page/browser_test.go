@@ -44,6 +44,7 @@ func TestInBrowser(t *testing.T) {
 		"KeysReachEveryPoint":             testKeysReachEveryPoint,
 		"SavedPictureIsXML":               testSavedPictureIsXML,
 		"ZoomBetweenPoints":               testZoomBetweenPoints,
+		"ZoomIsAlongX":                    testZoomIsAlongX,
 		"ManyPoints":                      testManyPoints,
 		"HeatMap":                         testHeatMap,
 		"BinnedHeatMap":                   testBinnedHeatMap,
@@ -231,6 +232,43 @@ func testZoomBetweenPoints(t *testing.T, b *browsertest.Browser) {
 	require.Contains(t, labels, "52")
 	require.Contains(t, labels, "58")
 	require.Greater(t, len(labels), 8, "the X axis has labels too: %v", labels)
+}
+
+// testZoomIsAlongX of a drag in any direction; Y follows what is in view. Keys come nearer, go
+// farther and, by the view that follows them, to every point; the last shows all.
+func testZoomIsAlongX(t *testing.T, b *browsertest.Browser) {
+	var points []chart.Point
+	for i := range 101 {
+		points = append(points, chart.Point{X: float64(i), Y: float64(i * i)})
+	}
+	file := fileOf(t, chart.Chart{Title: "Squares", X: "step", Series: []chart.Series{{Name: "a", Points: points}}})
+	spans := browsertest.Evaluate[[][4]float64](t, b, file, `(async () => {
+		const plot = document.querySelector('.plot'), over = plot.querySelector('.u-over'), box = over.getBoundingClientRect(), spans = [];
+		const mouse = (on, what, x, y) => on.dispatchEvent(new MouseEvent(what, { clientX: box.left + x * box.width, clientY: box.top + y * box.height, button: 0, movementX: 1, bubbles: true }));
+		const span = async () => {
+			await new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)));
+			const at = octavoTextOf(document.querySelector('canvas')).map(t => [Number(t.text), t.left, t.top]), n = at.findIndex(t => Math.abs(t[2] - at[0][2]) > 2);
+			const [x, y] = [at.slice(0, n), at.slice(n)].map(all => all.map(t => t[0]));
+			spans.push([Math.min(...x), Math.max(...x), Math.min(...y), Math.max(...y)]);
+		};
+		const key = async key => { plot.dispatchEvent(new KeyboardEvent('keydown', { key, cancelable: true })); await span(); };
+		mouse(over, 'mousemove', 0.2, 0.5); mouse(over, 'mousedown', 0.2, 0.5); mouse(over, 'mousemove', 0.3, 0.6); mouse(over, 'mousemove', 0.4, 0.7); mouse(document, 'mouseup', 0.4, 0.7);
+		await span();
+		await key('+'); await key('-'); await key('End'); await key('0');
+		return spans;
+	})()`)
+	// The plot is of 0 to 100 and a margin of 1.5 on each side: the drag is from 19.1 to 39.7.
+	require.Len(t, spans, 5)
+	within := func(of [4]float64, low, high float64) {
+		require.True(t, of[0] >= low && of[1] <= high && of[1]-of[0] > 0.6*(high-low), "X is of %v to %v, got %v", low, high, of)
+		margin := 0.05 * (high*high - low*low)
+		require.True(t, of[2] >= low*low-margin-1 && of[3] <= high*high+margin+1 && of[3]-of[2] > 0.6*(high*high-low*low), "Y is of %v to %v, got %v", low*low, high*high, of)
+	}
+	within(spans[0], 19.1, 39.7)
+	within(spans[2], spans[0][0]-3, spans[0][1]+3)
+	require.Less(t, spans[1][1]-spans[1][0], 0.6*(spans[0][1]-spans[0][0]))
+	within(spans[3], 79.4, 100)
+	within(spans[4], 0, 101.5)
 }
 
 // testStackedBars: rectangles stand on each other, and on nothing that is hidden.

@@ -208,26 +208,22 @@ func (d *Plan) put(p *page.Page) {
 	p.Put("\n</ul>\n")
 }
 
-// putPairs adds a table of goals, each of which is below the other on a narrow screen.
+// putPairs adds a table of goals.
 func putPairs(p *page.Page, goals []Goal) {
-	p.Put(`<div class="wide" tabindex="0" role="group" aria-label="Declared and found"><table class="goals">
-  <thead><tr><th>outcome</th><th>declared</th><th>wanted</th><th>found</th><th>what would refute it</th></tr></thead>
-  <tbody>
-`)
-	for _, g := range goals {
-		p.Put("  <tr><td class=\"outcome\">%s</td><td><strong>%s</strong>: %s<br>Measured: %s.", g.Outcome.html(), g.Name, withUnits(g.Hypothesis), withUnits(g.What))
-		if g.Reproduces != "" {
-			p.Put("<br>Published: %s", withUnits(g.Reproduces))
-		}
-		p.Put("</td><td data-name=\"wanted\">%s", withUnits(g.Want))
-		if g.Sample > 0 {
-			p.Put("<br>%s values", g.Sample)
-			if g.Compared > 1 {
-				p.Put(", one of %s compared", g.Compared)
+	p.Table(frame.Table{Label: "Declared and found", Columns: append(frame.Columns(frame.Whole, "outcome"), frame.Columns("", "declared", "wanted", "found", "refuted by")...),
+		Rows: frame.Rows(goals, func(g Goal) []any {
+			what := frame.Format("<strong>%s</strong>: %s<br>Measured: %s.", g.Name, withUnits(g.Hypothesis), withUnits(g.What))
+			if g.Reproduces != "" {
+				what += frame.Format("<br>Published: %s", withUnits(g.Reproduces))
 			}
-			p.Put("; power %s", withUnits(g.Power))
-		}
-		p.Put("</td><td data-name=\"found\">%s</td><td data-name=\"refuted by\">%s</td></tr>\n", withUnits(g.Got), withUnits(g.Refuted))
-	}
-	p.Put("  </tbody>\n</table></div>\n")
+			want := frame.Format("%s", withUnits(g.Want))
+			if g.Sample > 0 {
+				want += frame.Format("<br>%s values", g.Sample)
+				if g.Compared > 1 {
+					want += frame.Format(", one of %s compared", g.Compared)
+				}
+				want += frame.Format("; power %s", withUnits(g.Power))
+			}
+			return []any{g.Outcome.html(), what, want, withUnits(g.Got), withUnits(g.Refuted)}
+		})})
 }

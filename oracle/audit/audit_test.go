@@ -455,6 +455,7 @@ func TestSentences(t *testing.T) {
 		var text bytes.Buffer
 		require.NoError(t, r.WriteText(&text, true))
 		require.True(t, strings.HasPrefix(text.String(), r.Summary()))
+		require.NoError(t, r.WritePage(&text, "octavo audit", ""))
 		texts[name] = text.String()
 	}
 	for _, x := range []struct{ sentence, of, not string }{
@@ -469,6 +470,12 @@ func TestSentences(t *testing.T) {
 		{"these are within honest rounding, so that this C proves nothing", "", "tight"},
 		{"these change nothing", "harmless", "tight"},
 		{"these pass unseen", "loose", "tight"},
+		{"Faults that pass unseen", "loose", "tight"},
+		{"Faults that are caught", "tight", "loose"},
+		{": changes nothing", "harmless", "tight"},
+		{`<h1 class="pass">the test lets no`, "tight", "harmless"},
+		{`<h1 class="fail">the test lets 1`, "loose", "tight"},
+		{`<h1 class="undecided">`, "empty", "loose"},
 		{"these are caught", "tight", "loose"},
 	} {
 		if x.of != "" {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/octavo-fp8/octavo/internal/textout"
+	"github.com/octavo-fp8/octavo/internal/verdict"
 	"github.com/octavo-fp8/octavo/oracle"
 )
 
@@ -50,15 +51,12 @@ func (r *Report) WriteText(w io.Writer, all bool) error {
 	b.line("%s", r.Summary())
 	b.line("")
 	r.writeCase(b)
-	b.line("C             [%d, %d] %v, K = %d, largest %s, root mean square %s", r.M, r.N, r.Type, r.K, number(r.Largest), number(r.RMS))
-	b.line("A             %s", textout.Line(r.A.String()))
-	b.line("B             %s", textout.Line(r.B.String()))
-	b.line("test          %s", textout.Line(r.Test.String()))
-	b.line("reference     %s", textout.Line(r.Test.Reference.String()))
-	b.line("bound         %s at most, root mean square %s: what correct kernels differ from the exact product", number(r.Bound), number(r.BoundRMS))
-	if d := r.Reference; d != nil && d.Outside > 0 {
+	for _, l := range r.terms() {
+		b.line("%-13s %s", l.Name, textout.Line(l.Value))
+	}
+	if wrong := r.wrong(); wrong != "" {
 		b.line("")
-		b.line("THE REFERENCE IS WRONG: %s beyond the bound, %s", elements(d.Outside, r.M*r.N), d.worst())
+		b.line("%s", wrong)
 	}
 	r.writeHonest(b)
 	r.writeFaults(b)
@@ -66,6 +64,26 @@ func (r *Report) WriteText(w io.Writer, all bool) error {
 		r.Proposal.write(b)
 	}
 	return b.Flush()
+}
+
+// terms are what was audited.
+func (r *Report) terms() []verdict.Line {
+	return []verdict.Line{
+		verdict.Linef("C", "[%d, %d] %v, K = %d, largest %s, root mean square %s", r.M, r.N, r.Type, r.K, number(r.Largest), number(r.RMS)),
+		{Name: "A", Value: r.A.String()},
+		{Name: "B", Value: r.B.String()},
+		{Name: "test", Value: r.Test.String()},
+		{Name: "reference", Value: r.Test.Reference.String()},
+		verdict.Linef("bound", "%s at most, root mean square %s: what correct kernels differ from the exact product", number(r.Bound), number(r.BoundRMS)),
+	}
+}
+
+// wrong says what is wrong with the reference, if anything is.
+func (r *Report) wrong() string {
+	if d := r.Reference; d != nil && d.Outside > 0 {
+		return fmt.Sprintf("THE REFERENCE IS WRONG: %s beyond the bound, %s", elements(d.Outside, r.M*r.N), d.worst())
+	}
+	return ""
 }
 
 // printer keeps lines; its first error is that of Flush.
@@ -105,13 +123,17 @@ func (r *Report) writeCase(b *printer) {
 		b.line("  assumed     %s", s)
 	}
 	for _, c := range r.Case.Claims {
-		found := "found"
-		if !c.Holds {
-			found = "NOT FOUND"
-		}
-		b.line("  %-11s %s", found, c.Text)
+		b.line("  %-11s %s", c.found(), c.Text)
 	}
 	b.line("")
+}
+
+// found says whether what was reported was found.
+func (c *SentenceResult) found() string {
+	if c.Holds {
+		return "found"
+	}
+	return "NOT FOUND"
 }
 
 // writeHonest lists correct kernels that fail, and how near the others come to failing.
@@ -120,19 +142,26 @@ func (r *Report) writeHonest(b *printer) {
 	b.line("correct kernels")
 	for i := range r.Honest {
 		h := &r.Honest[i]
-		says := "passes"
-		if !h.Pass {
-			says = "FAILS"
-		}
-		note := ""
-		switch {
-		case !h.Claimed && h.Outside > 0:
-			note = ", not claimed, beyond the bound"
-		case !h.Claimed:
-			note = ", not claimed"
-		}
-		b.line("  %-6s  %s%s: %s", says, h.Name, note, values(r.Test.Criteria, h.Values))
+		b.line("  %-6s  %s: %s", h.says(), h.name(), values(r.Test.Criteria, h.Values))
 	}
+}
+
+func (h *Honest) says() string {
+	if h.Pass {
+		return "passes"
+	}
+	return "FAILS"
+}
+
+// name is that of the kernel, and whether it is one that is claimed.
+func (h *Honest) name() string {
+	switch {
+	case !h.Claimed && h.Outside > 0:
+		return h.Name + ", not claimed, beyond the bound"
+	case !h.Claimed:
+		return h.Name + ", not claimed"
+	}
+	return h.Name
 }
 
 // values says what criteria measured.
@@ -189,22 +218,31 @@ func (r *Report) writeFaults(b *printer) {
 	}
 }
 
+// demand is what the test of a set demands.
+func (s *Set) demand() string {
+	if s.Bits {
+		return "equal bits"
+	}
+	return fmt.Sprintf("each element within its bound (oracle.Bound), %s at most", number(s.Atol))
+}
+
+// together says what all sets catch.
+func (p *Proposal) together() string {
+	return fmt.Sprintf("together they catch %d of %d faults; correct kernels that fail: %d", p.Caught, len(p.Faults), p.FalseFailures)
+}
+
 func (p *Proposal) write(b *printer) {
 	b.line("")
 	b.line("a better test, tried with the same faults: C of each of these operands")
 	for i := range p.Sets {
 		s := &p.Sets[i]
-		demand := "equal bits"
-		if !s.Bits {
-			demand = fmt.Sprintf("each element within its bound (oracle.Bound), %s at most", number(s.Atol))
-		}
 		b.line("  %s: %s", s.Name, s.Text)
-		b.line("      %s; catches %d of %d that were tried with it", demand, s.Caught, s.Tried)
+		b.line("      %s; catches %d of %d that were tried with it", s.demand(), s.Caught, s.Tried)
 		if !s.Bits && s.Flat > 0 {
 			b.line("      with rtol 0 and atol %s for all elements %d of these would pass", number(s.Atol), s.Flat)
 		}
 	}
-	b.line("  together they catch %d of %d faults; correct kernels that fail: %d", p.Caught, len(p.Faults), p.FalseFailures)
+	b.line("  %s", p.together())
 	if p.Rounding > 0 {
 		b.line("  %d cannot be told from honest rounding with any of them", p.Rounding)
 	}

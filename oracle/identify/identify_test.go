@@ -3,6 +3,7 @@ package identify
 import (
 	"context"
 	"fmt"
+	"html"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -463,7 +464,8 @@ func TestSentences(t *testing.T) {
 		require.NoError(t, err)
 		var b strings.Builder
 		require.NoError(t, r.WriteText(&b))
-		texts[name] = strings.Join(strings.Fields(b.String()), " ")
+		require.NoError(t, r.WritePage(&b, "", ""))
+		texts[name] = strings.Join(strings.Fields(html.UnescapeString(b.String())), " ")
 	}
 	of := func(value func(i int) float32) Candidate {
 		return Candidate{multiply: func(_ context.Context, _ safetensors.DType, p *Product) ([]float32, error) {
@@ -509,6 +511,10 @@ func TestSentences(t *testing.T) {
 		{"excluded L = 2", "arm", "exact"},
 		{"c added last: ", "arm", "ada"},
 		{"not excluded subnormal sums flushed", "arm", "ada"},
+		{"subnormal sums flushed: no answer tells it from the kernel that was found", "arm", "ada"},
+		{"no answer tells it from the kernel that was found", "bfloat16", "strided"},
+		{`<h1 class="pass">`, "ada", "bfloat16"},
+		{`<h1 class="fail">`, "strided", "bfloat16"},
 		{"unknown: all answers are 0, as if C had not been written", "silent", "odd"},
 		{"unknown: the answers are no sums of the products that were asked for", "odd", "silent"},
 		{"unknown: none of the kernels that were tried gives these answers", "strided", "ada"},

@@ -5,10 +5,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
-	"unicode/utf8"
 
-	"github.com/octavo-fp8/octavo/internal/textout"
+	"github.com/octavo-fp8/octavo/internal/verdict"
 	"github.com/octavo-fp8/octavo/oracle"
 )
 
@@ -46,74 +46,81 @@ func verifyFlags(k oracle.Kernel) string {
 	return flags
 }
 
-// line is a line of a table.
-type line struct{ name, value string }
-
 // WriteText writes the report for people.
 func (r *Report) WriteText(w io.Writer) error {
 	b := bufio.NewWriter(w)
-	fmt.Fprintf(b, "%s\nC = A·Bᵀ in %v of %v\n\n", r.Found(), r.Type, r.Setup)
-	lines := r.Measured.lines(r.Setup)
+	fmt.Fprintf(b, "%s\n%s\n\n", r.Found(), r.product())
+	verdict.WriteTable(b, slices.Concat(r.Measured.lines(r.Setup), r.kernels(), r.others()))
+	return b.Flush()
+}
+
+// product says what was computed.
+func (r *Report) product() string { return fmt.Sprintf("C = A·Bᵀ in %v of %v", r.Type, r.Setup) }
+
+// kernels are those that give all answers, and what is known of them.
+func (r *Report) kernels() (lines []verdict.Line) {
 	for i, c := range r.Kernels {
 		name := "gives all answers"
 		if i > 0 {
 			name = "and so does"
 		}
-		lines = append(lines, line{name, c.Name})
+		lines = append(lines, verdict.Line{Name: name, Value: c.Name})
 	}
 	if len(r.Kernels) > 0 && r.Kernels[0].Evidence != "" && !r.Kernels[0].Measured {
-		lines = append(lines, line{"evidence", r.Kernels[0].Evidence})
+		lines = append(lines, verdict.Line{Name: "evidence", Value: r.Kernels[0].Evidence})
 	}
 	if k, ok := r.Kernel(); ok && r.Kernels[0].Kernel != nil && r.Setup.scaled() {
 		if _, err := oracle.ParseModel(k.Model.Name); err == nil {
-			lines = append(lines, line{"its bits", "octavo verify " + verifyFlags(k)})
+			lines = append(lines, verdict.Line{Name: "its bits", Value: "octavo verify " + verifyFlags(k)})
 		}
 	}
 	if r.Described && !r.Kernels[0].Measured {
-		lines = append(lines, line{"confirmed", "a kernel of the measured parameters gives all answers too"})
+		lines = append(lines, verdict.Line{Name: "confirmed", Value: "a kernel of the measured parameters gives all answers too"})
 	}
+	return lines
+}
+
+// others are what else was tried, and how many answers tell it from what gives them all.
+func (r *Report) others() (lines []verdict.Line) {
 	for _, c := range r.Nearest {
-		lines = append(lines, line{"nearest", fmt.Sprintf("%s: %d of %d answers differ", c.Name, c.Differ, c.Of)})
+		lines = append(lines, verdict.Linef("nearest", "%s: %d of %d answers differ", c.Name, c.Differ, c.Of))
 	}
-	lines = append(lines, line{"tried", fmt.Sprintf("%d kernels", r.Tried)})
-	if len(r.Neighbours) > 0 {
-		var pinned, loose []string
-		for _, n := range r.Neighbours {
-			if n.Differ > 0 {
-				pinned = append(pinned, fmt.Sprintf("%s: %d", n.Change, n.Differ))
-			} else {
-				loose = append(loose, n.Change)
-			}
-		}
-		if len(pinned) > 0 {
-			lines = append(lines, line{"excluded", fmt.Sprintf("%s of %d answers differ", strings.Join(pinned, ", "), r.Neighbours[0].Of)})
-		}
-		if len(loose) > 0 {
-			lines = append(lines, line{"not excluded", strings.Join(loose, ", ")})
+	lines = append(lines, verdict.Linef("tried", "%d kernels", r.Tried))
+	var pinned []string
+	for _, n := range r.Neighbours {
+		if n.Differ > 0 {
+			pinned = append(pinned, fmt.Sprintf("%s: %d", n.Change, n.Differ))
 		}
 	}
-	width := 0
-	for _, l := range lines {
-		width = max(width, utf8.RuneCountInString(l.name))
+	if len(pinned) > 0 {
+		lines = append(lines, verdict.Linef("excluded", "%s of %d answers differ", strings.Join(pinned, ", "), r.Neighbours[0].Of))
 	}
-	for _, l := range lines {
-		indent := strings.Repeat(" ", width+4)
-		text := strings.TrimPrefix(textout.Wrap(l.value, 80, indent), indent)
-		fmt.Fprintf(b, "  %-*s  %s\n", width, l.name, text)
+	if loose := r.loose(); len(loose) > 0 {
+		lines = append(lines, verdict.Line{Name: "not excluded", Value: strings.Join(loose, ", ")})
 	}
-	return b.Flush()
+	return lines
+}
+
+// loose are the neighbours that no answer excludes.
+func (r *Report) loose() (changes []string) {
+	for _, n := range r.Neighbours {
+		if n.Differ == 0 {
+			changes = append(changes, n.Change)
+		}
+	}
+	return changes
 }
 
 // lines says what was measured.
-func (m *Measured) lines(s Setup) (lines []line) {
+func (m *Measured) lines(s Setup) (lines []verdict.Line) {
 	if m.Silent {
 		return nil
 	}
 	if m.Odd > 0 {
-		return []line{{"order", fmt.Sprintf("%d of %d answers are neither zero nor the one small product beside two that cancel", m.Odd, m.Of)}}
+		return []verdict.Line{verdict.Linef("order", "%d of %d answers are neither zero nor the one small product beside two that cancel", m.Odd, m.Of)}
 	}
 	add := func(name, format string, args ...any) {
-		lines = append(lines, line{name, fmt.Sprintf(format, args...)})
+		lines = append(lines, verdict.Linef(name, format, args...))
 	}
 	switch {
 	case m.Fused < 2:

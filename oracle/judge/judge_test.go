@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"encoding/xml"
 	"errors"
+	"fmt"
 	"image"
 	"image/color"
 	"image/png"
@@ -328,7 +329,7 @@ func TestExplained(t *testing.T) {
 				if test.suspect >= 0 {
 					require.Contains(t, v.FirstLine(), "explained by block 1 of K")
 					require.Len(t, v.Comparison.First.CodesA, 64)
-					require.Contains(t, pageOf(t, v), `<tr class="suspect">`)
+					require.Contains(t, pageOf(t, v), fmt.Sprintf(`<span class="bad">%d</span>`, test.suspect))
 				}
 			}
 		}

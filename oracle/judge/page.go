@@ -67,31 +67,25 @@ func (v *Verdict) putFirst(b *page.Body) {
 	if first == "" {
 		return
 	}
-	b.Put("<h2>%s</h2>\n<div class=\"wide\"><table>\n<tr>", first)
-	page.Each(b, "<th class=\"number\">%s</th>", []string{"block", "K", "scale of A", "scale of B", "sum of codes", "scaled", "running"})
-	b.Put("</tr>\n")
+	b.Put("<h2>%s</h2>\n", first)
+	t := page.Table{Label: first, Columns: page.Columns(page.Number, "block", "K", "scale of A", "scale of B", "sum of codes", "scaled", "running")}
 	blocks, from := v.blocks()
-	if from > 0 {
-		putMore(b, from)
-	}
 	for i, s := range blocks {
-		class := page.HTML("")
+		row := []any{from + i, span(s), full(s.ScaleA), full(s.ScaleB), digits(s.Sum, 10), digits(s.Scaled, 10), digits(s.Running, 10)}
 		if from+i == v.Comparison.First.Suspect {
-			class = ` class="suspect"`
+			for k, cell := range row {
+				row[k] = page.Format("<span class=\"bad\">%s</span>", cell)
+			}
 		}
-		b.Put("<tr%s>", class)
-		page.Each(b, "<td class=\"number\">%s</td>", []any{from + i, span(s), full(s.ScaleA), full(s.ScaleB), digits(s.Sum, 10), digits(s.Scaled, 10), digits(s.Running, 10)})
-		b.Put("</tr>\n")
+		t.Rows = append(t.Rows, row)
 	}
-	if left := len(v.Comparison.First.Blocks) - from - len(blocks); left > 0 {
-		putMore(b, left)
+	b.Table(t)
+	if more := len(v.Comparison.First.Blocks) - len(blocks); more > 0 {
+		b.Put("<p class=\"note\">%s blocks more.</p>\n", more)
 	}
-	b.Put("</table></div>\n")
 	for _, c := range v.codes() {
 		b.Put("<pre>codes of %s\n", c.name)
 		page.Each(b, "%s\n", c.lines)
 		b.Put("</pre>\n")
 	}
 }
-
-func putMore(b *page.Body, n int) { b.Put("<tr><td colspan=\"7\">%s more</td></tr>\n", n) }

@@ -14,8 +14,7 @@ import (
 // WritePage writes the report as a page, with a row for each layer.
 func (r *Report) WritePage(w io.Writer, command, machine string) error {
 	var p page.Page
-	title := "Two engines and " + r.Model
-	p.Put("<h1>%s</h1>\n<p><strong>%s</strong></p>\n", title, r.Title())
+	p.Put("<h1>%s</h1>\n<p>Two engines and %s.</p>\n", r.Title(), r.Model)
 	verdict.PutLines(&p.Body, "", r.sides())
 	for _, f := range r.findings() {
 		p.Put("<h2>%s is %s</h2>\n<p>In %s. %s</p>\n", letters[f.side], f.text, listed(f.modules), f.apart())
@@ -27,13 +26,13 @@ func (r *Report) WritePage(w io.Writer, command, machine string) error {
 			p.Charts(r.chart())
 		}
 	}
-	p.Put("<h2>Not judged</h2>\n<ul>")
+	var notJudged []string
 	for _, l := range r.notJudged() {
-		p.Put("<li>%s</li>\n", l.Value)
+		notJudged = append(notJudged, l.Value)
 	}
-	p.Put("</ul>\n")
+	verdict.PutList(&p.Body, "Not judged", notJudged)
 	p.Repeat(command, machine)
-	return p.Write(w, title)
+	return p.Write(w, "Two engines and "+r.Model)
 }
 
 func (r *Report) putLayers(p *page.Page) {

@@ -13,7 +13,7 @@ import (
 )
 
 // name is the attribute of cells of names.
-const name frame.HTML = ` class="name"`
+const name = frame.Whole
 
 // WritePage writes one page with all runs, which lies in a directory, so that it leads to
 // the runs' own pages. command is what repeats it.

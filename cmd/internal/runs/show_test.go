@@ -277,7 +277,7 @@ func TestPage(t *testing.T) {
 		"../octavo-lab/law.html", "../octavo-lab/parity.html", "../octavo-lab-2/parity.html",
 	}, links)
 	for _, want := range []string{
-		"<title>5 runs side by side</title>", "<mark>te-current</mark>", `<td class="name">te-block</td>`, "<mark>2</mark>", "<mark>figure 1</mark>",
+		"<title>5 runs side by side</title>", "<mark>te-current</mark>", `>te-block</td>`, "<mark>2</mark>", "<mark>figure 1</mark>",
 		`<span class="bad">5/20</span>`, "Stopped before the last step: octavo-train-2 after 5 of 20 steps.", "2 different FP32 runs",
 		`<span class="met">met</span> 0`, `<span class="missed">MISSED</span> 1`, "no such goal", "octavo report &lt;x&gt;", "octavo train --more",
 	} {

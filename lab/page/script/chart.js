@@ -9,7 +9,7 @@ class Chart {
     this.figure = figure;
     Object.assign(this, JSON.parse(figure.querySelector("script[type='application/json']").textContent));
     this.host = figure.querySelector(".plot");
-    this.zoom = { x: null, y: null };
+    this.zoom = null; // the part of X in view, or all of it: Y follows what is in view
     this.weight = 0; // of smoothing
     this.keyRow = null; // where the keys have gone to; a pointer goes anywhere
     this.colors = pageColors();
@@ -62,16 +62,16 @@ class Chart {
       ...this.size(), series, padding: [10, () => this.right(), 0, () => this.left()],
       legend: { show: false }, pxAlign: 0, focus: { alpha: 0.25 },
       scales: {
-        x: { time: false, distr: this.logX ? 3 : 1, range: () => this.zoom.x ?? this.full },
-        y: { distr: this.logY ? 3 : 1, range: () => this.zoom.y ?? this.spanY() },
+        x: { time: false, distr: this.logX ? 3 : 1, range: () => this.zoom ?? this.full },
+        y: { distr: this.logY ? 3 : 1, range: () => this.spanY() },
       },
       axes: [this.axisX(), this.axisY()],
       cursor: {
         y: false,
         points: { size: 9, width: 2, fill: (u, i) => this.color(this.curveOf(i)), stroke: () => this.colors.paper },
         dataIdx: (u, i, row) => i === 0 ? row : this.nearestRow((i - 1) % this.series.length, this.keyRow ?? row),
-        drag: { x: true, y: true, uni: 40, dist: 5, setScale: false },
-        bind: { dblclick: () => () => { this.reset(); return null; } },
+        drag: { x: true, y: false, dist: 5, setScale: false },
+        bind: { dblclick: () => () => { this.show(null); return null; } },
       },
       hooks: {
         drawAxes: [u => drawReferences(u, this, this.colors)],
@@ -143,7 +143,7 @@ class Chart {
   // layLabels says how the labels of the X axis are set: in lines where all words are narrow enough, or else slanted.
   layLabels() {
     if (!this.labels) return { height: 28, angle: 0 };
-    const [low, high] = this.zoom.x ?? this.full;
+    const [low, high] = this.zoom ?? this.full;
     const slot = (this.host.clientWidth - 80) / (high - low);
     const words = this.labels.flatMap(label => label.split(" "));
     if (Math.max(...words.map(textWidth)) <= slot - 6) {
@@ -180,7 +180,7 @@ class Chart {
 
   // spanY includes all points that are in view; of a line of which there is none, those to its left and right.
   spanY() {
-    const [left, right] = this.zoom.x ?? this.full;
+    const [left, right] = this.zoom ?? this.full;
     let low = Infinity, high = -Infinity, zero = this.zero;
     const include = y => { if (!this.logY || y > 0) { low = Math.min(low, y); high = Math.max(high, y); } };
     for (const curve of this.series) {
@@ -208,39 +208,31 @@ class Chart {
 
   // What a reader can do.
 
-  zoomTo({ left, top, width, height }) {
-    const { u } = this, box = u.over.getBoundingClientRect();
-    if (width < 5 && height < 5) return;
-    const at = (scale, a, b) => [u.posToVal(a, scale), u.posToVal(b, scale)];
-    const x = at("x", left, left + width), y = at("y", top + height, top);
-    if (width > 4 && width < box.width - 1 && hasLength(x)) this.zoom.x = x;
-    if (height > 4 && height < box.height - 1 && hasLength(y)) this.zoom.y = y;
+  zoomTo({ left, width }) {
+    const { u } = this;
     u.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
-    this.rescale();
+    if (width > 4) this.show([u.posToVal(left, "x"), u.posToVal(left + width, "x")]);
   }
 
-  // zoomBy shows a share of what is in view, around the cursor or the middle.
+  // zoomBy shows a share of what is in view, or more than that, around the cursor or the middle.
   zoomBy(share) {
     const { u } = this, width = u.over.clientWidth, middle = u.cursor.left >= 0 ? u.cursor.left : width / 2;
-    const left = Math.max(0, middle - share * middle), right = Math.min(width, middle + share * (width - middle));
-    const x = [u.posToVal(left, "x"), u.posToVal(right, "x")];
-    if (!hasLength(x)) return;
-    this.zoom.x = x;
-    this.rescale();
+    this.show([middle - share * middle, middle + share * (width - middle)].map(at => u.posToVal(at, "x")));
   }
 
-  reset() {
-    this.zoom = { x: null, y: null };
+  // show has a part of X in view, as far as there is something, or all of it: null.
+  show(part) {
+    const [low, high] = this.full;
+    if (part) part = [Math.max(part[0], low), Math.min(part[1], high)];
+    if (part && !hasLength(part)) return;
+    this.zoom = part && (part[0] > low || part[1] < high) ? part : null;
     this.rescale();
   }
 
   rescale() {
-    this.tools.reset.hidden = !this.zoom.x && !this.zoom.y;
-    const [min, max] = this.zoom.x ?? this.full;
-    this.u.batch(() => {
-      this.u.setScale("x", { min, max });
-      if (this.zoom.y) this.u.setScale("y", { min: this.zoom.y[0], max: this.zoom.y[1] });
-    });
+    this.tools.reset.hidden = !this.zoom;
+    const [min, max] = this.zoom ?? this.full;
+    this.u.batch(() => this.u.setScale("x", { min, max }));
   }
 
   toggle(index) {
@@ -354,7 +346,7 @@ class Chart {
   }
 
   place(x) {
-    if (this.labels) return this.labels[x] ?? "";
+    if (this.labels) return this.labels[clamp(Math.round(x), 0, this.labels.length - 1)] ?? "";
     const axis = this.x.length > 24 || !this.x ? "" : this.x + " ";
     return axis + number(x);
   }
@@ -377,7 +369,7 @@ class Chart {
       slider.addEventListener("input", () => this.smoothTo(slider.value / 100));
       tools.append(label);
     }
-    this.tools.reset = button("Reset zoom", () => this.reset());
+    this.tools.reset = button("Reset zoom", () => this.show(null));
     this.tools.reset.hidden = true;
     const picture = this.figure.querySelector("noscript");
     if (picture) button("Save as SVG", () => save(pictureIn(picture.textContent), (this.title || "chart") + ".svg"));
@@ -390,6 +382,7 @@ class Chart {
       const box = this.u.over.getBoundingClientRect(), touch = event.touches[0];
       this.u.setCursor({ left: clamp(touch.clientX - box.left, 0, box.width), top: clamp(touch.clientY - box.top, 0, box.height) });
     }, { passive: true });
+    this.host.setAttribute("aria-keyshortcuts", "ArrowRight ArrowLeft Home End + - 0");
     this.host.addEventListener("keydown", event => this.key(event));
     this.host.addEventListener("blur", () => { free(); this.u.setCursor({ left: -10, top: -10 }); });
     new ResizeObserver(() => {
@@ -399,31 +392,45 @@ class Chart {
     scheme.watchers.push(() => { this.colors = pageColors(); this.paintLegend(); this.u.redraw(false, true); });
   }
 
-  // key moves the cursor from point to point, and zooms.
+  // key moves the cursor from point to point, which the view follows, and zooms.
   key(event) {
-    const x = this.rows.x, [low, high] = this.zoom.x ?? this.full, many = event.shiftKey ? 10 : 1;
+    const x = this.rows.x, [low, high] = this.zoom ?? this.full, many = event.shiftKey ? 10 : 1;
     const first = x.findIndex(value => value >= low), last = x.findLastIndex(value => value <= high);
     const now = this.keyRow ?? this.u.cursor.idx ?? null;
     const moves = {
       ArrowRight: () => now === null ? first : now + many, ArrowLeft: () => now === null ? last : now - many,
-      Home: () => first, End: () => last,
+      Home: () => 0, End: () => x.length - 1,
     };
-    const actions = { "+": () => this.zoomBy(0.5), "-": () => this.reset(), Escape: () => this.reset() };
+    const nearer = () => this.zoomBy(0.5), all = () => this.show(null);
+    const actions = { "+": nearer, "=": nearer, "-": () => this.zoomBy(2), 0: all, Escape: all };
     if (event.ctrlKey || event.altKey || event.metaKey) return;
-    if (actions[event.key]) actions[event.key]();
-    else if (moves[event.key] && last >= first) {
-      this.keyRow = clamp(moves[event.key](), first, last);
+    if (actions[event.key]) {
+      actions[event.key]();
+      this.tell(this.zoom ? this.zoom.map(x => this.place(x)).join(" to ") : "all");
+    } else if (moves[event.key] && x.length) {
+      this.keyRow = clamp(moves[event.key](), 0, x.length - 1);
+      this.follow(x[this.keyRow]);
       this.u.setCursor({ left: this.u.valToPos(x[this.keyRow], "x"), top: 0 });
       this.say();
     } else return;
     event.preventDefault();
   }
 
+  // follow moves the part of X in view so far that a place is in it.
+  follow(x) {
+    const [low, high] = this.zoom ?? this.full;
+    if (x >= low && x <= high) return;
+    const to = value => this.u.valToPos(value, "x"), by = x < low ? to(x) - to(low) : to(x) - to(high);
+    this.show([low, high].map(value => this.u.posToVal(to(value) + by, "x")));
+  }
+
   // say tells the values to who does not see them.
   say() {
     const values = this.series.map((curve, i) => curve.shown ? curve.name + " " + this.entries[i].value.textContent : "").filter(Boolean);
-    this.figure.querySelector("output").textContent = this.at.textContent + ": " + values.join(", ");
+    this.tell(this.at.textContent + ": " + values.join(", "));
   }
+
+  tell(text) { this.figure.querySelector("output").textContent = text; }
 }
 
 // lowerBound returns the index of the first of ascending numbers that is not below x.

@@ -1,18 +1,15 @@
 package quantizer
 
 import (
-	"bufio"
 	"cmp"
 	"context"
 	"fmt"
-	"io"
 	"math"
 	"math/rand/v2"
 	"slices"
 
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/internal/sentinel"
-	"github.com/octavo-fp8/octavo/internal/verdict"
 	"github.com/octavo-fp8/octavo/oracle/explain"
 	"github.com/octavo-fp8/octavo/oracle/fault"
 	"github.com/octavo-fp8/octavo/scaling"
@@ -30,6 +27,9 @@ type Identity struct {
 	Same    []Candidate `json:"same"`    // that give all bits
 	Nearest []Candidate `json:"nearest"` // others, the nearest first
 	Tried   int         `json:"tried"`
+	// NotTried are other profiles for the format: of delayed scales, which follow from no values,
+	// or with scales of another type, size or number of levels.
+	NotTried []scaling.Profile `json:"notTried,omitempty"`
 }
 
 // Candidate is a way to quantize, and how much of the bits it gives.
@@ -73,6 +73,11 @@ func Identify[T Value](ctx context.Context, x []T, got *tensor.Tensor, raw []flo
 	if len(all) == 0 {
 		return nil, sentinel.Errorf(tensor.ErrShape, "tensor %q of shape %v: no profile for %v has %d such scales in a usual block%s",
 			got.Name, got.Shape, got.Format, len(raw), map[bool]string{true: " and no outer ones", false: ""}[got.Outer.None()])
+	}
+	for _, p := range scaling.ProfilesFor(got.Format) {
+		if !slices.ContainsFunc(all, func(c Candidate) bool { return c.Profile == p }) {
+			id.NotTried = append(id.NotTried, p)
+		}
 	}
 	part := firstLook(x, got)
 	for n := range all {
@@ -340,56 +345,4 @@ func apart(ctx context.Context, a, b scaling.Recipe) string {
 		}
 	}
 	return ""
-}
-
-// String says what a candidate is.
-func (c *Candidate) String() string {
-	text := fmt.Sprintf("%s %v rounded %s", c.Profile, c.Block, c.Rounding)
-	if c.Layout != fault.RowMajor {
-		text += fmt.Sprintf(", scales in the order %v", c.Layout)
-	}
-	return text
-}
-
-// Title says in a line what was found out.
-func (i *Identity) Title() string {
-	switch len(i.Same) {
-	case 0:
-		return fmt.Sprintf("none of %d ways to quantize gives all bits", i.Tried)
-	case 1:
-		return "it is " + i.Same[0].String()
-	}
-	return fmt.Sprintf("%d ways to quantize give all bits and cannot be told apart by these values", len(i.Same))
-}
-
-// WriteText writes it for people.
-func (i *Identity) WriteText(w io.Writer) error {
-	b := bufio.NewWriter(w)
-	fmt.Fprintln(b, verdict.Hanging("", i.Title(), 2))
-	fmt.Fprintf(b, "\n%s, %v, %dx%d\n", i.Name, i.Format, i.Rows, i.Cols)
-	if len(i.Same) > 1 {
-		fmt.Fprintln(b, "\ngive all bits:")
-		for n := range i.Same {
-			c := &i.Same[n]
-			text := c.String()
-			if n > 0 && c.Apart != "" {
-				text += ": other bits for " + c.Apart
-			} else if n > 0 {
-				text += ": no probe tells it from the first"
-			}
-			fmt.Fprintln(b, verdict.Hanging("  ", text, 4))
-		}
-	}
-	if len(i.Nearest) > 0 {
-		fmt.Fprintln(b, "\nnearest of the others:  scales    codes  outer")
-		for n := range i.Nearest {
-			c := &i.Nearest[n]
-			outer := "right"
-			if !c.Outer {
-				outer = "wrong"
-			}
-			fmt.Fprintf(b, "  %7.3f %%  %7.3f %%  %s  %s\n", 100*c.Scales, 100*c.Codes, outer, c)
-		}
-	}
-	return b.Flush()
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"math"
 	"math/rand/v2"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -257,6 +258,15 @@ func TestIdentify(t *testing.T) {
 			require.False(t, n == 0 && c.Apart != "")
 		}
 		require.True(t, found, "%v: %s", p, id.Title())
+		// What was tried is in no reason for what was not.
+		var b strings.Builder
+		require.NoError(t, id.WritePage(&b, "octavo identify", ""))
+		_, notJudged, _ := strings.Cut(b.String(), "<h2>Not judged</h2>")
+		for _, c := range append(id.Same, id.Nearest...) {
+			require.NotRegexp(t, `[ >]`+regexp.QuoteMeta(string(c.Profile))+`[,:]`, notJudged)
+		}
+		require.Regexp(t, `[ >]te-delayed[,:][^<]*scales follow from earlier steps`, notJudged)
+		require.Equal(t, len(id.NotTried) > 1, strings.Contains(notJudged, "no usual block has such scales"))
 	}
 	x := laplace(3, 64, 256, 23)
 	r := scaling.Recipe{Profile: scaling.DeepSeek, Block: tile, Policy: fp8.Policy{Rounding: fp8.TowardZero}}
