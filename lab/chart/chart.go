@@ -30,6 +30,8 @@ type Chart struct {
 	Lines  []Reference // lines that are no data
 
 	Series []Series
+
+	shared *shared // nil: the axes are its own
 }
 
 // Reference is a line across a chart: a limit, a goal, an event.
@@ -179,8 +181,15 @@ type scriptData struct {
 	Labels []string      `json:"labels"`
 	Zero   bool          `json:"zero"`
 	Smooth bool          `json:"smooth"`
+	Shared *scriptShared `json:"shared"` // null: the axes are its own
 	Lines  []scriptLine  `json:"lines"`
 	Series []scriptCurve `json:"series"`
+}
+
+type scriptShared struct {
+	X   [2]float64 `json:"x"`
+	Y   [2]float64 `json:"y"`
+	Bar float64    `json:"bar"`
 }
 
 type scriptLine struct {
@@ -211,6 +220,9 @@ func (c Chart) JSON() (string, error) {
 	d := scriptData{
 		Title: c.Title, X: c.X, Y: c.Y, LogX: c.LogX, LogY: c.LogY, Base2: base2, Whole: whole,
 		Labels: c.Labels, Zero: c.Zero, Smooth: c.Smooth, Lines: []scriptLine{}, Series: []scriptCurve{},
+	}
+	if c.shared != nil {
+		d.Shared = &scriptShared{[2]float64{f.x.low, f.x.high}, [2]float64{f.y.low, f.y.high}, f.barWidth()}
 	}
 	for _, l := range f.lines {
 		d.Lines = append(d.Lines, scriptLine(l))
