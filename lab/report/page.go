@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/base64"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -30,10 +31,10 @@ func withUnits(text string) string {
 func (r *Report) WritePage(w io.Writer, s Setting) error {
 	var p page.Page
 	p.Put("<h1>%s</h1>\n", r.Title)
-	putLength(&p, r.Length)
 	if headline := r.headline(); headline != "" {
 		p.Put("<p class=\"notice\"><strong>%s</strong></p>\n", withUnits(headline))
 	}
+	putLength(&p, r.Length)
 	if tally := r.tally(); tally != "" {
 		p.Put("<p><strong>%s.</strong></p>\n", tally)
 	}
@@ -81,7 +82,7 @@ func WriteIndex(w io.Writer, reports []*Report, unfinished []string, s Setting) 
 	if len(unfinished) > 0 {
 		p.Put("<p class=\"notice\" role=\"note\"><strong>Stopped.</strong> These experiments were not done: %s.</p>\n", strings.Join(unfinished, ", "))
 	}
-	p.Table(frame.Table{Label: "Experiments", Columns: append(frame.Columns("", "experiment", "what came out", "goals"), frame.Columns(frame.Number, "wall time")...),
+	p.Table(frame.Table{Label: "Experiments", Columns: slices.Concat(frame.Columns("", "experiment", "what came out"), frame.Columns(frame.Whole, "goals"), frame.Columns(frame.Number, "wall time")),
 		Rows: frame.Rows(reports, func(r *Report) []any {
 			return []any{frame.Format("<a href=\"%s\">%s</a><br>%s", r.Page(), r.Name, r.Title), withUnits(r.headline()), r.counts(), roundTime(r.Time)}
 		})})
@@ -116,7 +117,7 @@ func roundTime(d time.Duration) time.Duration { return d.Round(100 * time.Millis
 
 func putLength(p *page.Page, l Length) {
 	if notice := l.Notice(); notice != "" {
-		p.Put("<p class=\"notice\" role=\"note\">%s</p>\n", notice)
+		p.Put("<p class=\"note\" role=\"note\">%s</p>\n", notice)
 	}
 }
 

@@ -186,7 +186,7 @@ func TestFindingFirst(t *testing.T) {
 	table := strings.Index(index.String(), "Something was found.")
 	require.Positive(t, table)
 	require.Less(t, table, strings.Index(index.String(), "goals met"))
-	require.Contains(t, index.String(), `<td>1 <span class="met">met</span>, 1 <span class="missed">missed</span></td>`)
+	require.Contains(t, index.String(), `>1 <span class="met">met</span>, 1 <span class="missed">missed</span></td>`)
 }
 
 // TestOutcomes has a goal that is not judged among others, and alone.
