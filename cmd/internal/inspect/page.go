@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/octavo-fp8/octavo/internal/jsonout"
 	frame "github.com/octavo-fp8/octavo/internal/page"
 	"github.com/octavo-fp8/octavo/internal/textout"
 	"github.com/octavo-fp8/octavo/lab/chart"
@@ -145,30 +144,11 @@ func (r *Report) putRecipes(p *page.Page) {
 	p.Put("<h2>Recipes</h2>\n<p>%s</p>\n", strings.TrimSuffix(r.ranked(), ":")+".")
 	p.Table(pageTable("Recipes", recipeColumns, r.rows(), tied.remarks))
 	p.Put("<details><summary>How recipes are ranked</summary>\n<p class=\"note\">%s</p>\n</details>\n", "The best recipe loses the smallest share of what is not zero, saturated or flushed to zero, of the matrix of which it loses most, to 0.1%; where that is the same, the error of its worst row is the smallest, to 1%; then the block error of its worst matrix, then of the median one, to 0.1%; then the fewest bytes of scales. One that makes finite values NaN or infinite comes after those that do not. An error is the root of the energy of the difference over that of the values themselves: of each row, of which the largest counts, and of each block of 128 values in a row, of which the mean counts. Recipes are tied where they lose the same share, to 0.1%, and none of their errors differs by more than 0.1 dB.")
-	p.Charts(r.RankingChart())
 	if c := r.TensorChart(); c != nil {
 		p.Charts(*c)
 	} else {
 		p.Put("<p>No matrix has a finite error: all are zeros, or there are NaNs.</p>\n")
 	}
-}
-
-// RankingChart has the errors of each recipe, of those that are tied of one.
-func (r *Report) RankingChart() chart.Chart {
-	c := chart.Chart{
-		Title: "Recipes by error", Y: "error in percent",
-		Description: "For each recipe that is not tied with a better one, the best first, the error of the worst row of any matrix, and the mean error of blocks in the worst matrix and in the median one.",
-		Series: []chart.Series{
-			{Name: "worst row", Mark: chart.Crosses, Color: "vermilion"}, {Name: "blocks, worst matrix", Mark: chart.Dots, Color: "black"}, {Name: "blocks, median", Mark: chart.Rings, Color: "blue"},
-		},
-	}
-	for i, of := range r.rows() {
-		c.Labels = append(c.Labels, string(of.Profile))
-		for k, x := range []jsonout.Number{of.WorstRowError, of.WorstBlockError, of.MedianBlockError} {
-			c.Series[k].Points = append(c.Series[k].Points, chart.Point{X: float64(i), Y: 100 * float64(x), Name: string(of.Profile)})
-		}
-	}
-	return c
 }
 
 // TensorChart has the errors of each matrix under the judging recipe, in the order of the
