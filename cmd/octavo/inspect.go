@@ -52,7 +52,7 @@ func newInspectCommand() *cobra.Command {
 	cmd.Flags().Var(profiles, "profile", "try only this recipe; may be repeated, or list several with commas")
 	onlyFlag(cmd, &only, "inspect only the tensors whose name matches")
 	choiceFlag(cmd, &view.Sort, "sort", "order of the tensors", named(inspect.Sorts())...)
-	wholeFlag(cmd, &view.Top, 0, 1<<30, "top", "show only the first `N` tensors; 0 is all")
+	wholeFlag(cmd, &view.Top, 0, 1<<30, "top", "show only the first `N` tensors; 0 is all (default 20 in a table of text, else all)")
 	cmd.Flags().BoolVar(&view.Detail, "detail", false, "show every recipe of each tensor")
 	cmd.Flags().BoolVar(&view.Wide, "wide", false, "do not shorten names")
 	jsonFlag(cmd, &out.asJSON)
@@ -82,6 +82,9 @@ type inspectOutput struct {
 	command string // what repeats it
 }
 
+// textRows is how many tensors text has unless --top says otherwise.
+const textRows = 20
+
 func runInspect(cmd *cobra.Command, job inspect.Job, out inspectOutput) error {
 	ctx, stop := untilSignal(cmd)
 	defer stop()
@@ -109,6 +112,9 @@ func runInspect(cmd *cobra.Command, job inspect.Job, out inspectOutput) error {
 			out.view.Sort = inspect.ByFile
 		}
 		return report.WriteJSON(cmd.OutOrStdout(), out.view)
+	}
+	if !cmd.Flags().Changed("top") && !out.view.Detail {
+		out.view.Top = textRows
 	}
 	if e := report.WriteText(cmd.OutOrStdout(), out.view); e != nil {
 		return e

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"html"
 	"math"
 	"os"
@@ -38,30 +39,15 @@ func TestInspectText(t *testing.T) {
 		filetest.Raw("ids", safetensors.I32, []int{1}, 1, 2, 3, 4),
 		filetest.Raw("es\x1bcape", safetensors.Bool, []int{1}, 1),
 	)
-	require.Equal(t, `metadata k: v
-metadata long: `+strings.Repeat("x", 80-15-3)+`...
-metadata odd: "a\nb"
+	require.Equal(t, `Repair 3 tensors first, such as hopeless: they have values that are NaN or
+infinite; then keep the matrices in F32: under te-current-pow2, the only recipe
+tried, 1 of 1 would lose too much: w (33% of what is not zero would be lost).
 
 `+path+`
 10 tensors, 19 parameters, 57 B
-
-  type           tensors         elements      bytes
-  F32                  5               11       44 B
-  F8_E5M2              1                4        4 B
-  I32                  1                1        4 B
-  F8_E4M3              1                2        2 B
-  F8_E8M0              1                2        2 B
-  BOOL                 1                1        1 B
-
 Tensors of codes: 1 with scales, 1 without. Values of 2 are those of codes
 alone.
 NaN or infinite: 6 values in 3 tensors.
-
-The float matrix encoded to E4M3, the best recipe first:
-
-                                  bytes of  worst of a matrix   median SQNR dB
-  recipe                  block     scales   lost    row  block  block   worst
-  te-current-pow2         tensor       4 B    33%   100%    50%    50%  152.11
 
 Tensors, the riskiest first; lost (saturated, flushed or made NaN), row and
 block error and SQNR in dB are under te-current-pow2:
@@ -76,6 +62,7 @@ block error and SQNR in dB are under te-current-pow2:
     ^ 1 NaN, 0 +Inf, 1 -Inf, the first at element 0
 - of which 1% or more of what is not zero is flushed to zero:
   F32  2x2      4  1.98  33% 100%   50% 152.11 w
+    ^ keep it in F32: 33% of what is not zero would be lost
 - others:
   E4M3 1x2    448  1.41    -    -     -      - codes
   E8M0 1x2      2  1.37    -    -     -      - codes_scale_inv
@@ -83,6 +70,25 @@ block error and SQNR in dB are under te-current-pow2:
   F32  0x3      -     -    -    -     -      - empty
   I32  1        -     -    -    -     -      - ids
   BOOL 1        -     -    -    -     -      - "es\x1bcape"
+
+The float matrix encoded to E4M3, the best recipe first: the bytes of its
+scales, what it loses of the worst matrix, and the block error of the median
+one:
+
+  recipe          block  scales lost  row block median   SQNR
+  te-current-pow2 tensor    4 B  33% 100%   50%    50% 152.11
+
+  type    tensors elements bytes
+  F32           5       11  44 B
+  F8_E5M2       1        4   4 B
+  I32           1        1   4 B
+  F8_E4M3       1        2   2 B
+  F8_E8M0       1        2   2 B
+  BOOL          1        1   1 B
+
+metadata k: v
+metadata long: `+strings.Repeat("x", 80-15-3)+`...
+metadata odd: "a\nb"
 `, succeed(t, "inspect", path, "--profile", "te-current-pow2"))
 
 	detail := succeed(t, "inspect", path, "--detail", "--sort", "file")
@@ -91,9 +97,9 @@ block error and SQNR in dB are under te-current-pow2:
 	lines := strings.Split(first, "\n")
 	require.Len(t, lines, 2+len(tensorfile.ProfilesFor(fp8.E4M3)))
 	require.Equal(t, `  F32 [2 2]  amax 4  crest 1.98  smallest 1e-07  range 25.3 bits
-  recipe                  block    satur. flushed    row  block SQNR dB    scale
-  te-current              tensor        0     25%   100%    50%  145.83  0.00893
-  te-current-pow2         tensor        0     25%   100%    50%  152.11   0.0156`, strings.Join(lines[:4], "\n"))
+  recipe                  block   satur. flushed    row  block SQNR dB    scale
+  te-current              tensor       0     25%   100%    50%  145.83  0.00893
+  te-current-pow2         tensor       0     25%   100%    50%  152.11   0.0156`, strings.Join(lines[:4], "\n"))
 	require.Equal(t, `  F8_E4M3 [1 2]  amax 448  crest 1.41  smallest 0.001953  range 17.8 bits
   0 of the values are zero, 50% of the codes the largest
   scales codes_scale_inv
@@ -135,6 +141,7 @@ type jsonFile struct {
 	Metadata map[string]string
 	Format   string
 	Judge    string
+	Advice   inspect.Advice
 	Files    []struct {
 		File           string
 		Metadata       map[string]string
@@ -149,12 +156,13 @@ type jsonFile struct {
 		Shape             []int
 		Bytes             int64
 		Risk              struct {
-			Rank   int
-			Reason string
+			Rank         int
+			Reason, Keep string
 		}
 		Values *struct {
 			Elements, Zeros, NaN, PosInf, NegInf int64
-			Amax, Smallest, RangeBits, Crest     scaling.Float
+			Amax, Smallest, RangeBits            scaling.Float
+			Crest, Others                        scaling.Float
 			FirstNonFinite                       *int
 			Largest                              *int64
 		}
@@ -387,6 +395,28 @@ func TestInspectSeveral(t *testing.T) {
 	fail(t, 2, `want one of te-current`, "inspect", dir, "--profile", "mx-rceil,none")
 	fail(t, 2, `want risk or name or size`, "inspect", dir, "--sort", "none")
 	fail(t, 2, `want a file or a directory at least`, "inspect")
+}
+
+// TestInspectFirst: a table of text has the first 20 tensors, unless more are asked for, and
+// whatever lists all for a program or in detail has all.
+func TestInspectFirst(t *testing.T) {
+	var all []safetensors.Tensor
+	for i := range 25 {
+		all = append(all, filetest.F32(fmt.Sprintf("w%d", i), []int{1, 2}, 1, float32(i)))
+	}
+	path := filetest.Write(t, nil, all...)
+	text := succeed(t, "inspect", path)
+	require.True(t, strings.HasPrefix(text, "E4M3 under "))
+	require.Contains(t, text, "\n20 of 25 tensors, the riskiest first;")
+	require.Contains(t, text, "\n  and 5 more: --top 0 shows all\n")
+	for _, more := range [][]string{{"--top", "0"}, {"--detail"}} {
+		text := succeed(t, append([]string{"inspect", path}, more...)...)
+		for i := range 25 {
+			require.Regexp(t, fmt.Sprintf(`[ \n]w%d\n`, i), text)
+		}
+		require.NotContains(t, text, "shows all")
+	}
+	require.Len(t, inspectJSON(t, path).Tensors, 25)
 }
 
 // TestInspectPage writes the page before it prints, and not over a file that it reads.

@@ -24,7 +24,7 @@ func labText(t *testing.T) string {
 func TestLabWritesPageAndTables(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "new", "out")
 	stdout := succeed(t, "lab", "accumulation", "--short", "--seed", "5", "--text", labText(t), "-o", out)
-	require.Contains(t, stdout, "not judged largest-error: ")
+	require.Contains(t, stdout, "\n            largest-error: ")
 	requireShortAndNarrow(t, stdout)
 	require.Contains(t, stdout, filepath.Join(out, "accumulation.html"))
 	page, err := os.ReadFile(filepath.Join(out, "accumulation.html"))
@@ -41,13 +41,14 @@ func TestLabWritesPageAndTables(t *testing.T) {
 	require.Equal(t, []string{"accumulation-errors.csv", "accumulation-seeds.csv", "accumulation.html", "accumulation.json"}, run.Files)
 }
 
-// requireShortAndNarrow requires that what a short run prints says in its first line and
-// its last that it is short, and fits 80 columns.
+// requireShortAndNarrow requires that what a short run prints says in its first line, and there
+// alone, that it is a preview, and fits 80 columns.
 func requireShortAndNarrow(t *testing.T, stdout string) {
 	t.Helper()
 	lines := strings.Split(strings.TrimSuffix(stdout, "\n"), "\n")
-	require.Contains(t, lines[0], "This is a short run")
-	require.Regexp(t, `\n\d+ of \d+ goals met[^.]*\sshort\srun\.\n$`, stdout)
+	require.Contains(t, lines[0], "This is a preview, a short run")
+	require.Equal(t, 1, strings.Count(stdout, "preview"))
+	require.Regexp(t, `\n\d+ of \d+ goals met[^.]*\.\n$`, stdout)
 	require.NotContains(t, stdout, "MISSED")
 	for _, line := range lines {
 		if !strings.HasPrefix(line, "Plots, tables") { // and a path of any length

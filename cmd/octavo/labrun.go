@@ -190,12 +190,6 @@ func (r *labRun) conclude() error {
 		page = "index.html"
 	}
 	outcome := labreport.TallyOf(r.reports...).String()
-	switch r.options.Length {
-	case lab.Short:
-		outcome += ", in a short run"
-	case lab.Look:
-		outcome += ", in a look"
-	}
 	_, err := fmt.Fprintf(r.stdout, "Plots, tables and how to repeat it: %s\n%s\n",
 		textout.Name(filepath.Join(r.files.Dir(), page)), textout.Wrap(outcome+".", labreport.Columns, ""))
 	return err

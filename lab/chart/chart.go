@@ -28,6 +28,8 @@ type Chart struct {
 	Lines   []Reference // lines that are no data
 
 	Series []Series
+
+	shared *shared // nil: the axes are its own
 }
 
 // Reference is a line across a chart: a limit, a goal, an event.
@@ -89,9 +91,16 @@ type scriptData struct {
 	Zero    bool          `json:"zero"`
 	Smooth  bool          `json:"smooth"`
 	Stacked bool          `json:"stacked"`
-	Least   float64       `json:"least"` // of the Y axis from end to end
+	Least   float64       `json:"least"`  // of the Y axis from end to end
+	Shared  *scriptShared `json:"shared"` // null: the axes are its own
 	Lines   []scriptLine  `json:"lines"`
 	Series  []scriptCurve `json:"series"`
+}
+
+type scriptShared struct {
+	X   [2]float64 `json:"x"`
+	Y   [2]float64 `json:"y"`
+	Bar float64    `json:"bar"`
 }
 
 type scriptLine struct {
@@ -123,6 +132,9 @@ func (c Chart) JSON() (string, error) {
 		Title: c.Title, X: c.X, Y: c.Y, LogX: c.LogX, LogY: c.LogY, Base2: base2, Whole: whole,
 		Labels: c.Labels, Zero: c.Zero, Smooth: c.Smooth, Stacked: c.Stacked, Least: c.leastSpan(),
 		Lines: []scriptLine{}, Series: []scriptCurve{},
+	}
+	if c.shared != nil {
+		d.Shared = &scriptShared{[2]float64{f.x.low, f.x.high}, [2]float64{f.y.low, f.y.high}, f.barWidth()}
 	}
 	for _, l := range f.lines {
 		d.Lines = append(d.Lines, scriptLine(l))

@@ -51,7 +51,9 @@ func newFigure(c Chart) *figure {
 			f.lines = append(f.lines, l)
 		}
 	}
-	f.x, f.y = f.spanX(), f.spanY()
+	if f.x, f.y = f.spanX(), f.spanY(); c.shared != nil {
+		f.x, f.y = c.shared.x, c.shared.y
+	}
 	f.setWidths()
 	f.notes = f.missing()
 	return f

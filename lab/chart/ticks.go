@@ -296,6 +296,9 @@ func (s span) around(log bool, share float64) span {
 // barWidth is the smallest distance of two bars of a series, so that they touch: a difference of X, or of its logarithm
 // on a logarithmic axis.
 func (f *figure) barWidth() float64 {
+	if f.shared != nil {
+		return f.shared.bar
+	}
 	width := math.Inf(1)
 	for _, c := range f.curves {
 		for i := 1; c.Mark == Bars && i < len(c.Points); i++ {

@@ -23,6 +23,14 @@ func (p *Page) Charts(all ...chart.Chart) {
 	}
 }
 
+// Multiples adds charts whose axes are of one kind as small multiples, beside each other. note
+// says what holds of all; bar is the width of bars.
+func (p *Page) Multiples(note string, bar float64, all ...chart.Chart) {
+	p.Put("<p class=\"note\">%s</p>\n<div class=\"multiples\">\n", note)
+	p.Charts(chart.Multiples(all, bar)...)
+	p.Put("</div>\n")
+}
+
 func (p *Page) chart(c chart.Chart) {
 	c = p.colors.Assign(c)
 	p.charts++
@@ -51,7 +59,7 @@ func (p *Page) chart(c chart.Chart) {
 	}
 	page.Each(&p.Body, "<p class=\"note\">%s</p>\n", c.Missing())
 	class := "unseen"
-	if c.Description != "" {
+	if c.Description != "" && !c.IsMultiple() { // what is said of all is said once
 		class = "note"
 	}
 	p.Put("<p class=\"%s\" id=\"%s-text\">%s</p>\n<details>\n<summary>Data as a table</summary>\n", class, id, c.Describe())

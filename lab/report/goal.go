@@ -57,18 +57,24 @@ func (g Goal) AtLength() Goal {
 // Met reports whether the goal was met.
 func (g Goal) Met() bool { return g.Outcome == Met }
 
-// Outcomes says what became of goals of the given names, in their order: "a is met, b is not
-// judged". It panics if there is none of a name.
-func Outcomes(goals []Goal, names ...string) string {
-	all := make([]string, len(names))
-	for i, name := range names {
+// Outcomes is a sentence, with a space before it, on what became of goals of the given names, in
+// their order: " As declared: a is met, b is missed." Of those that are not judged it says
+// nothing, and nothing at all if none is. It panics if there is none of a name.
+func Outcomes(goals []Goal, lead string, names ...string) string {
+	var all []string
+	for _, name := range names {
 		at := slices.IndexFunc(goals, func(g Goal) bool { return g.Name == name })
 		if at < 0 {
 			panic("report: there is no goal " + name)
 		}
-		all[i] = name + " is " + goals[at].Outcome.String()
+		if goals[at].Outcome != NotJudged {
+			all = append(all, name+" is "+goals[at].Outcome.String())
+		}
 	}
-	return strings.Join(all, ", ")
+	if len(all) == 0 {
+		return ""
+	}
+	return " " + lead + ": " + strings.Join(all, ", ") + "."
 }
 
 // Outcome is what became of a goal.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/base64"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -26,13 +27,19 @@ func withUnits(text string) string {
 }
 
 // WritePage writes the report as one HTML page that needs nothing else: the CSV
-// files are in it.
+// files are in it. What came out is first, what was declared after it.
 func (r *Report) WritePage(w io.Writer, s Setting) error {
 	var p page.Page
 	p.Put("<h1>%s</h1>\n", r.Title)
+	if headline := r.headline(); headline != "" {
+		p.Put("<p class=\"notice\"><strong>%s</strong></p>\n", withUnits(headline))
+	}
 	putLength(&p, r.Length)
-	p.Put("<p>The claim that is tested:</p>\n<blockquote>%s</blockquote>\n<h2>%s</h2>\n", withUnits(r.Claim), TallyOf(r))
-	r.putGoals(&p)
+	if tally := r.tally(); tally != "" {
+		p.Put("<p><strong>%s.</strong></p>\n", tally)
+	}
+	first := min(1, len(r.Charts))
+	p.Charts(r.Charts[:first]...)
 	if len(r.Findings) > 0 {
 		p.Put("<h2>What came out</h2>\n")
 		putList(&p, r.sentences())
@@ -41,10 +48,12 @@ func (r *Report) WritePage(w io.Writer, s Setting) error {
 		p.Put("<h2>What this does not show</h2>\n")
 		putList(&p, r.Limits)
 	}
-	if len(r.Charts) > 0 {
-		p.Put("<h2>Plots</h2>\n")
-		p.Charts(r.Charts...)
+	if len(r.Charts) > first {
+		p.Put("<h2>More plots</h2>\n")
+		p.Charts(r.Charts[first:]...)
 	}
+	p.Put("<h2>Claim and goals</h2>\n<p>The claim that is tested:</p>\n<blockquote>%s</blockquote>\n", withUnits(r.Claim))
+	r.putGoals(&p)
 	p.Put("<h2>Tables</h2>\n")
 	for _, t := range r.Tables {
 		if !t.Raw {
@@ -73,26 +82,29 @@ func WriteIndex(w io.Writer, reports []*Report, unfinished []string, s Setting) 
 	if len(unfinished) > 0 {
 		p.Put("<p class=\"notice\" role=\"note\"><strong>Stopped.</strong> These experiments were not done: %s.</p>\n", strings.Join(unfinished, ", "))
 	}
-	p.Put("<p><strong>%s.</strong></p>\n", TallyOf(reports...))
-	p.Table(frame.Table{Label: "Experiments", Columns: append(frame.Columns("", "experiment", "question", "goals"), frame.Columns(frame.Number, "wall time")...),
+	p.Table(frame.Table{Label: "Experiments", Columns: slices.Concat(frame.Columns("", "experiment", "what came out"), frame.Columns(frame.Whole, "goals"), frame.Columns(frame.Number, "wall time")),
 		Rows: frame.Rows(reports, func(r *Report) []any {
-			return []any{frame.Format("<a href=\"%s\">%s</a>", r.Page(), r.Name), r.Title, counts(TallyOf(r)), roundTime(r.Time)}
+			return []any{frame.Format("<a href=\"%s\">%s</a><br>%s", r.Page(), r.Name, r.Title), withUnits(r.headline()), r.counts(), roundTime(r.Time)}
 		})})
+	p.Put("<p><strong>%s.</strong></p>\n", TallyOf(reports...))
 	for _, r := range reports {
-		p.Put("<h2><a href=\"%s\">%s</a></h2>\n<blockquote>%s</blockquote>\n<p>%s.</p>\n", r.Page(), r.Title, withUnits(r.Claim), TallyOf(r))
+		p.Put("<h2><a href=\"%s\">%s</a></h2>\n", r.Page(), r.Title)
+		if tally := r.tally(); tally != "" {
+			p.Put("<p>%s.</p>\n", tally)
+		}
 		for _, g := range r.Goals {
 			if g.Outcome == Missed || g.Outcome == NotCaught {
 				p.Put("<p>%s %s: %s; wanted: %s.</p>\n", g.Outcome.html(), withUnits(g.Name), withUnits(g.Got), withUnits(g.Want))
 			}
 		}
-		p.Put("<details><summary>All %s goals of %s</summary>\n", len(r.Goals), r.Name)
-		r.putGoals(&p)
-		p.Put("</details>\n")
 		if len(r.Findings) > 0 {
 			p.Put("<details><summary>What came out</summary>\n")
 			putList(&p, r.sentences())
 			p.Put("</details>\n")
 		}
+		p.Put("<details><summary>The claim, and all %s goals of %s</summary>\n<blockquote>%s</blockquote>\n", len(r.Goals), r.Name, withUnits(r.Claim))
+		r.putGoals(&p)
+		p.Put("</details>\n")
 	}
 	s.put(&p, "")
 	return p.Write(w, "octavo lab")
@@ -105,7 +117,7 @@ func roundTime(d time.Duration) time.Duration { return d.Round(100 * time.Millis
 
 func putLength(p *page.Page, l Length) {
 	if notice := l.Notice(); notice != "" {
-		p.Put("<p class=\"notice\" role=\"note\">%s</p>\n", notice)
+		p.Put("<p class=\"note\" role=\"note\">%s</p>\n", notice)
 	}
 }
 
@@ -153,17 +165,20 @@ func (o Outcome) class() string {
 
 func (o Outcome) html() frame.HTML { return frame.Format("<span class=\"%s\">%s</span>", o.class(), o) }
 
-// counts says how many goals were met, and what became of the others.
-func counts(t Tally) frame.HTML {
-	text := frame.Format("%s <span class=\"met\">met</span>", t.Met)
+// counts says how many goals had each outcome, but for those that a preview does not judge.
+func (r *Report) counts() (text frame.HTML) {
+	t := TallyOf(r)
 	for _, of := range []struct {
-		n     int
-		class string
-		what  string
-	}{{t.Missed, "missed", "missed"}, {t.Undecided, "undecided", "undecided"}, {t.NotJudged, "unjudged", "not judged"}} {
-		if of.n > 0 {
-			text += frame.Format(", %s <span class=\"%s\">%s</span>", of.n, of.class, of.what)
+		n int
+		o Outcome
+	}{{t.Met, Met}, {t.Missed, Missed}, {t.Undecided, Undecided}, {t.NotJudged, NotJudged}} {
+		if of.n == 0 || of.o == NotJudged && r.Length != Full {
+			continue
 		}
+		if text != "" {
+			text += ", "
+		}
+		text += frame.Format("%s %s", of.n, of.o.html())
 	}
 	return text
 }
@@ -171,12 +186,12 @@ func counts(t Tally) frame.HTML {
 // putGoals adds what was declared and found.
 func (r *Report) putGoals(p *page.Page) {
 	p.Put("<h3>Declared and found</h3>\n")
-	putPairs(p, r.goals(func(g Goal) bool { return !g.Control }))
+	r.putPairs(p, r.goals(func(g Goal) bool { return !g.Control }))
 	if controls := r.goals(func(g Goal) bool { return g.Control }); len(controls) > 0 {
 		p.Put("<h3>Controls</h3>\n<p>Each is known to be worse. A measure that catches it would have shown as much of a hypothesis; one that does not says little where it shows nothing.</p>\n")
-		putPairs(p, controls)
+		r.putPairs(p, controls)
 	}
-	if open := r.goals(func(g Goal) bool { return g.Undecided != "" }); len(open) > 0 {
+	if open := r.goals(func(g Goal) bool { return g.Undecided != "" && r.saysOf(g) }); len(open) > 0 {
 		p.Put("<h3>What could not be decided at this scale</h3>\n<ul>")
 		for _, g := range open {
 			p.Put("\n  <li>%s: %s</li>", g.Name, withUnits(g.Undecided))
@@ -209,7 +224,7 @@ func (d *Plan) put(p *page.Page) {
 }
 
 // putPairs adds a table of goals.
-func putPairs(p *page.Page, goals []Goal) {
+func (r *Report) putPairs(p *page.Page, goals []Goal) {
 	p.Table(frame.Table{Label: "Declared and found", Columns: append(frame.Columns(frame.Whole, "outcome"), frame.Columns("", "declared", "wanted", "found", "refuted by")...),
 		Rows: frame.Rows(goals, func(g Goal) []any {
 			what := frame.Format("<strong>%s</strong>: %s<br>Measured: %s.", g.Name, withUnits(g.Hypothesis), withUnits(g.What))
@@ -224,6 +239,10 @@ func putPairs(p *page.Page, goals []Goal) {
 				}
 				want += frame.Format("; power %s", withUnits(g.Power))
 			}
-			return []any{g.Outcome.html(), what, want, withUnits(g.Got), withUnits(g.Refuted)}
+			outcome := frame.HTML("")
+			if r.saysOf(g) {
+				outcome = g.Outcome.html()
+			}
+			return []any{outcome, what, want, withUnits(g.Got), withUnits(g.Refuted)}
 		})})
 }

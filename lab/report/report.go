@@ -9,6 +9,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"golang.org/x/text/language"
@@ -126,11 +127,11 @@ func (l Length) String() string { return lengths[l] }
 // MarshalText implements [encoding.TextMarshaler].
 func (l Length) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
 
-// notices are what people are told of a run before anything else.
+// notices are what people are told of a run before anything else, and once.
 var notices = [...]string{
-	Look: "This is a look: it shows figures, and judges only goals of which it has as much as was declared. Verdicts come from --full.",
-	Short: "This is a short run (--short): it shows that the experiments work, and little more. " +
-		"Its models are small and hardly trained. Goals that only a run of full length can meet are not judged, " +
+	Look: "This is a preview, a look: it shows figures, and judges only goals of which it has as much as was declared; the others have no verdict here. Verdicts come from --full.",
+	Short: "This is a preview, a short run (--short): it shows that the experiments work, and little more. " +
+		"Its models are small and hardly trained. Goals that only a run of full length can meet have no verdict, " +
 		"and nothing is concluded from figures that need one.",
 	Full: "",
 }
@@ -162,6 +163,37 @@ func (r *Report) goals(are func(Goal) bool) []Goal {
 
 // sentences are what the findings say.
 func (r *Report) sentences() []string { return statistics.Each(r.Findings, Finding.String) }
+
+// headline is what is said before all else: the first conclusions or, where there are none, the
+// first sentence of what was measured.
+func (r *Report) headline() string {
+	for _, f := range r.Findings {
+		if len(f.Follows) > 0 {
+			return strings.Join(statistics.Each(f.Follows, Conclusion.String), " ")
+		}
+	}
+	if len(r.Findings) == 0 {
+		return ""
+	}
+	first, rest, _ := strings.Cut(r.Findings[0].Measured, ". ")
+	if rest != "" {
+		first += "."
+	}
+	return first
+}
+
+// saysOf reports whether it is said what became of a goal: that a preview does not judge it is
+// said once, of all.
+func (r *Report) saysOf(g Goal) bool { return r.Length == Full || g.Outcome != NotJudged }
+
+// tally counts the goals of whose outcome something is said; "" if there are none.
+func (r *Report) tally() string {
+	judged := *r
+	if judged.Goals = r.goals(r.saysOf); len(judged.Goals) == 0 {
+		return ""
+	}
+	return TallyOf(&judged).String()
+}
 
 // Results are reports without their charts and tables, for a program.
 type Results struct {

@@ -96,13 +96,13 @@ func TestText(t *testing.T) {
 	r.Goals[1].Name += strings.Repeat(" and that", 9)
 	require.NoError(t, r.WriteText(&b))
 	require.Equal(t, `An example (1.2s)
+  - Something was found.
   1 of 2 goals met
   met        this: 1
              wanted: 1
   MISSED     that and that and that and that and that and that and that and that
              and that and that: 3
              wanted: 2
-  - Something was found.
 
 `, b.String())
 }
@@ -133,30 +133,68 @@ func TestShortRunConcludesNothing(t *testing.T) {
 // missed that was not judged.
 func TestShortRunSaysSo(t *testing.T) {
 	r := shortExample()
-	const tally = "1 of 1 goals met, 1 not judged"
 	html := pageOf(t, r)
-	require.Contains(t, html, Short.Notice())
-	require.Contains(t, html, tally)
-	require.Contains(t, html, `class="unjudged">not judged`)
+	require.Equal(t, 1, strings.Count(html, Short.Notice()))
+	require.Equal(t, 1, strings.Count(html, "preview"))
+	require.Contains(t, html, "<strong>1 of 1 goals met.</strong>")
+	require.NotContains(t, html, "not judged")
 	require.NotContains(t, html, `class="missed"`)
 
 	var index bytes.Buffer
 	require.NoError(t, WriteIndex(&index, []*Report{r}, []string{"another", "last"}, Setting{Length: Short}))
-	require.Contains(t, index.String(), Short.Notice())
-	require.Contains(t, index.String(), tally)
+	require.Equal(t, 1, strings.Count(index.String(), "preview"))
+	require.Equal(t, 1, strings.Count(index.String(), "not judged"), "in the sum")
+	require.Contains(t, index.String(), "<strong>1 of 1 goals met, 1 not judged.</strong>")
 	require.NotContains(t, index.String(), `class="missed"`)
 	require.Contains(t, index.String(), "not done: another, last.")
 
 	var text bytes.Buffer
 	require.NoError(t, r.WriteText(&text))
-	require.Contains(t, text.String(), "  not judged that: 3\n")
-	require.Contains(t, text.String(), tally)
+	require.Contains(t, text.String(), "            that: 3\n")
+	require.Contains(t, text.String(), "  1 of 1 goals met\n")
+	require.NotContains(t, text.String(), "not judged")
 	require.NotContains(t, text.String(), "MISSED")
 
 	got, err := json.Marshal(ResultsOf(Short, 7, r))
 	require.NoError(t, err)
 	require.Contains(t, string(got), `{"length":"short","seed":7,"met":1,"missed":0,"undecided":0,"notJudged":1,"controls":{"caught":0,"notCaught":0,"undecided":0,"notJudged":0},"experiments":[{"name":"example"`)
 	require.Contains(t, string(got), `"got":"3","outcome":"not judged"`)
+}
+
+// TestFindingFirst: on a page the finding and the plot come before goals, and goals before
+// tables; on the index findings come before everything about goals.
+func TestFindingFirst(t *testing.T) {
+	r := declaredExample()
+	r.Findings = []Finding{NewFinding("This is 3. That is 4."), NewFinding("More is 5.", If(true, "So it grows.", "It does not."), If(false, "", "Nor does it end."))}
+	r.Charts = append(r.Charts, chart.Chart{Title: "Another plot", Series: r.Charts[0].Series})
+	html := pageOf(t, r)
+	last := 0
+	for _, want := range []string{"<h1>", "<strong>So it grows. Nor does it end.</strong>", declaredTally, "A plot", "<li>This is 3. That is 4.</li>", "Another plot", "It is claimed.", "<strong>gap</strong>", "<h2>Tables</h2>"} {
+		at := strings.Index(html[last:], want)
+		require.Positive(t, at, want)
+		last += at
+	}
+	r.Findings = r.Findings[:1]
+	require.Contains(t, pageOf(t, r), "<strong>This is 3.</strong>", "nothing follows")
+	r.Findings = []Finding{NewFinding("This is 3.5.")}
+	require.Contains(t, pageOf(t, r), "<strong>This is 3.5.</strong>")
+	r.Findings = nil
+	require.NotContains(t, pageOf(t, r), "What came out")
+
+	var index bytes.Buffer
+	require.NoError(t, WriteIndex(&index, []*Report{example(), declaredExample()}, nil, Setting{Length: Full}))
+	table := strings.Index(index.String(), "Something was found.")
+	require.Positive(t, table)
+	require.Less(t, table, strings.Index(index.String(), "goals met"))
+	require.Contains(t, index.String(), `>1 <span class="met">met</span>, 1 <span class="missed">missed</span></td>`)
+}
+
+// TestOutcomes has a goal that is not judged among others, and alone.
+func TestOutcomes(t *testing.T) {
+	goals := []Goal{goalOf("a", "", "", Met), goalOf("b", "", "", NotJudged), goalOf("c", "", "", Missed)}
+	require.Equal(t, " As declared: c is missed, a is met.", Outcomes(goals, "As declared", "c", "b", "a"))
+	require.Empty(t, Outcomes(goals, "As declared", "b"))
+	require.Panics(t, func() { Outcomes(goals, "As declared", "d") })
 }
 
 // TestAtLength: a goal that makes sense at full length only is judged there.

@@ -12,16 +12,19 @@ import (
 // Columns of a terminal, at which text is wrapped.
 const Columns = 80
 
-// WriteText writes the goals and findings for a terminal.
+// WriteText writes the findings and then the goals for a terminal.
 func (r *Report) WriteText(w io.Writer) error {
 	var b strings.Builder
 	title := fmt.Sprintf("%s (%v)", r.Title, r.Time.Round(100*time.Millisecond))
-	b.WriteString(textout.Wrap(title, Columns, "") + "\n  " + TallyOf(r).String() + "\n")
-	for _, g := range r.Goals {
-		b.WriteString(g.text())
-	}
+	b.WriteString(textout.Wrap(title, Columns, "") + "\n")
 	for _, f := range r.Findings {
 		b.WriteString(hanging("-", 1, f.String()))
+	}
+	if tally := r.tally(); tally != "" {
+		b.WriteString("  " + tally + "\n")
+	}
+	for _, g := range r.Goals {
+		b.WriteString(r.goal(g))
 	}
 	b.WriteString("\n")
 	_, err := io.WriteString(w, b.String())
@@ -35,14 +38,19 @@ func hanging(label string, width int, text string) string {
 	return margin + lines[len(margin):] + "\n"
 }
 
-// text is the goal for a terminal.
-func (g Goal) text() string {
-	const widest = len("not judged")
-	what := g.Name
+// goal is a goal for a terminal.
+func (r *Report) goal(g Goal) string {
+	label, widest, what := g.label(), len("not judged"), g.Name
 	if g.Control {
 		what = "control " + what
 	}
-	text := hanging(g.label(), widest, what+": "+g.Got) + hanging("", widest, "wanted: "+g.Want)
+	if r.Length != Full {
+		widest = len("undecided")
+	}
+	if !r.saysOf(g) {
+		label, g.Undecided = "", ""
+	}
+	text := hanging(label, widest, what+": "+g.Got) + hanging("", widest, "wanted: "+g.Want)
 	if g.Undecided != "" {
 		text += hanging("", widest, g.Undecided)
 	}

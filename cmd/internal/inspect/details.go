@@ -39,13 +39,22 @@ func (t *TensorReport) print(w io.Writer) {
 	if len(t.Recipes) == 0 {
 		return
 	}
-	fmt.Fprintf(w, "  %-23s %-7s %7s %7s %6s %6s %7s %8s\n", "recipe", "block", "satur.", "flushed", "row", "block", "SQNR dB", "scale")
-	for _, p := range t.Recipes {
-		fmt.Fprintf(w, "  %-23s %-7s %7s %7s %6s %6s %7s %8.3g\n", p.Profile, p.Block,
-			textout.Percent(p.Saturated, t.Values.Elements), textout.Percent(p.Flushed, t.Values.Elements),
-			percent(p.RowError), percent(p.BlockError), textout.Decibels(float64(p.SQNR)), p.ScaleMin)
+	of := t.Values.Elements
+	text := lines([]column[RecipeReport]{
+		{"recipe", true, func(p RecipeReport) string { return string(p.Profile) }},
+		{"block", true, func(p RecipeReport) string { return p.Block }},
+		{"satur.", false, func(p RecipeReport) string { return textout.Percent(p.Saturated, of) }},
+		{"flushed", false, func(p RecipeReport) string { return textout.Percent(p.Flushed, of) }},
+		{"row", false, func(p RecipeReport) string { return percent(p.RowError) }},
+		{"block", false, func(p RecipeReport) string { return percent(p.BlockError) }},
+		{"SQNR dB", false, func(p RecipeReport) string { return textout.Decibels(float64(p.SQNR)) }},
+		{"scale", false, func(p RecipeReport) string { return fmt.Sprintf("%.3g", p.ScaleMin) }},
+	}, t.Recipes)
+	fmt.Fprintln(w, text[0])
+	for i, p := range t.Recipes {
+		fmt.Fprintln(w, text[1+i])
 		if p.BecameNonFinite > 0 {
-			fmt.Fprintf(w, "    ^ %s became NaN or infinite with their scale\n", textout.Share(p.BecameNonFinite, t.Values.Elements))
+			fmt.Fprintf(w, "    ^ %s became NaN or infinite with their scale\n", textout.Share(p.BecameNonFinite, of))
 		}
 	}
 }

@@ -34,19 +34,22 @@ func tryScale(r scaling.Recipe, s fp8.Scale) attempt {
 	}
 }
 
-// encode says what becomes of a strip.
-func (in *inspector) encode(w *worker, m *measurement, s span, values, wide tensorfile.Array, try attempt) (encoded, error) {
-	var st fp8.Stats
+// encode says what becomes of a strip by each of some attempts.
+func (in *inspector) encode(w *worker, m *measurement, s span, values, wide tensorfile.Array, tries []attempt) (all []encoded, err error) {
 	t := &w.tensor
-	t.Name, t.Shape = m.info.Name, append(t.Shape[:0], s.hi-s.lo, m.plan.cols)
-	if err := try(in.ctx, values, t, tensor.Options{Stats: &st, Workers: 1}); err != nil {
-		return encoded{}, err
+	for _, try := range tries {
+		var st fp8.Stats
+		t.Name, t.Shape = m.info.Name, append(t.Shape[:0], s.hi-s.lo, m.plan.cols)
+		if err := try(in.ctx, values, t, tensor.Options{Stats: &st, Workers: 1}); err != nil {
+			return nil, err
+		}
+		e := encoded{
+			saturated: st.Saturated(), flushed: st.Flushed, becameNonFinite: st.BecameNonFinite, subnormal: st.Subnormal,
+			scaleMin: slices.Min(t.Scales), scaleMax: slices.Max(t.Scales),
+		}
+		w.noise = in.decoder.BlockNoise(w.noise[:0], wide, st.NonFinite() == 0, t)
+		e.compare(w.noise, w.energy, (m.plan.cols-1)/loss.BlockCols+1)
+		all = append(all, e)
 	}
-	e := encoded{
-		saturated: st.Saturated(), flushed: st.Flushed, becameNonFinite: st.BecameNonFinite, subnormal: st.Subnormal,
-		scaleMin: slices.Min(t.Scales), scaleMax: slices.Max(t.Scales),
-	}
-	w.noise = in.decoder.BlockNoise(w.noise[:0], wide, st.NonFinite() == 0, t)
-	e.compare(w.noise, w.energy, (m.plan.cols-1)/loss.BlockCols+1)
-	return e, nil
+	return all, nil
 }

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -146,6 +147,7 @@ func requireWhole(t *testing.T, file *safetensors.File, got *TensorReport) {
 	v := got.Values
 	require.Equal(t, []int64{st.Elements, st.Zeros, st.NaN, st.PosInf, st.NegInf}, []int64{v.Elements, v.Zeros, v.NaN, v.PosInf, v.NegInf})
 	require.Equal(t, []float64{st.Amax, st.Smallest}, []float64{float64(v.Amax), float64(v.Smallest)})
+	require.InEpsilon(t, 1+othersOf(values), 1+float64(v.Others), 1e-9)
 	if first, _ := values.FirstNonFinite(); first >= 0 {
 		require.EqualValues(t, first, *v.FirstNonFinite, got.Name)
 	} else {
@@ -180,10 +182,23 @@ func requireWhole(t *testing.T, file *safetensors.File, got *TensorReport) {
 	}
 }
 
-// errorsOf returns the largest error of a row and the mean of those of blocks of 128 values in
-// a row, by their definition: the root of the energy of the difference over that of the values.
-func errorsOf(values tensorfile.Array, x *tensor.Tensor) (row, block float64) {
-	var all []float64
+// othersOf returns the root mean square of the finite values but for one of the largest.
+func othersOf(values tensorfile.Array) float64 {
+	var finite []float64
+	for _, v := range float64s(values) {
+		if v-v == 0 {
+			finite = append(finite, math.Abs(v))
+		}
+	}
+	slices.Sort(finite)
+	sum := 0.0
+	for _, v := range finite[:max(len(finite)-1, 0)] {
+		sum += v * v
+	}
+	return math.Sqrt(sum / float64(max(len(finite)-1, 1)))
+}
+
+func float64s(values tensorfile.Array) (all []float64) {
 	switch v := values.Widen(new([]float32)).(type) {
 	case tensorfile.Values[float32]:
 		for _, y := range v {
@@ -192,6 +207,13 @@ func errorsOf(values tensorfile.Array, x *tensor.Tensor) (row, block float64) {
 	case tensorfile.Values[float64]:
 		all = v
 	}
+	return all
+}
+
+// errorsOf returns the largest error of a row and the mean of those of blocks of 128 values in
+// a row, by their definition: the root of the energy of the difference over that of the values.
+func errorsOf(values tensorfile.Array, x *tensor.Tensor) (row, block float64) {
+	all := float64s(values)
 	decoded := make([]float64, len(all))
 	tensor.Dequantize(decoded, x)
 	rows, cols := x.Dims()

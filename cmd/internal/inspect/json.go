@@ -12,6 +12,7 @@ type head struct {
 	File     string            `json:"file"`     // the first
 	Metadata map[string]string `json:"metadata"` // the first's
 	Format   string            `json:"format"`   // that the recipes encode to
+	Advice   Advice            `json:"advice"`
 	Files    []FileReport      `json:"files"`
 	Totals   Totals            `json:"totals"`
 	Ranking  []RankedRecipe    `json:"ranking"`
@@ -21,7 +22,7 @@ type head struct {
 // WriteJSON prints the report as one object.
 func (r *Report) WriteJSON(w io.Writer, v View) error {
 	h := head{
-		File: r.Files[0].Path, Metadata: r.Files[0].Metadata, Format: r.Format,
+		File: r.Files[0].Path, Metadata: r.Files[0].Metadata, Format: r.Format, Advice: r.Advice,
 		Files: r.Files, Totals: r.Totals, Ranking: r.Ranking, Judge: string(r.Judge),
 	}
 	if h.Ranking == nil {

@@ -298,12 +298,12 @@ func (in *inspector) survey(w *worker, m *measurement, i int, s span) error {
 	for _, e := range w.energies(m, s, wide, found.stats.NonFinite() == 0) {
 		found.squares += e
 	}
+	var tries []attempt
 	for _, r := range m.plan.ready {
-		e, err := in.encode(w, m, s, values, wide, tryRecipe(in.recipes[r], nil))
-		if err != nil {
-			return err
-		}
-		found.recipes = append(found.recipes, e)
+		tries = append(tries, tryRecipe(in.recipes[r], nil))
+	}
+	if found.recipes, err = in.encode(w, m, s, values, wide, tries); err != nil {
+		return err
 	}
 	m.surveys.Add(i, found, m.survey)
 	in.read(m, s, len(m.plan.ready))
@@ -317,13 +317,9 @@ func (in *inspector) encodeLate(w *worker, m *measurement, i int, s span) error 
 		return err
 	}
 	w.energies(m, s, wide, m.whole.stats.NonFinite() == 0)
-	var found []encoded
-	for k := range m.plan.late {
-		e, err := in.encode(w, m, s, values, wide, m.one[k])
-		if err != nil {
-			return err
-		}
-		found = append(found, e)
+	found, err := in.encode(w, m, s, values, wide, m.one)
+	if err != nil {
+		return err
 	}
 	m.late.Add(i, found, func(e []encoded) { m.merge(m.plan.late, e) })
 	in.read(m, s, len(m.plan.late))

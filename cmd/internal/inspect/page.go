@@ -5,9 +5,8 @@ import (
 	"io"
 	"math"
 	"path/filepath"
-	"slices"
+	"strings"
 
-	"github.com/octavo-fp8/octavo/internal/jsonout"
 	frame "github.com/octavo-fp8/octavo/internal/page"
 	"github.com/octavo-fp8/octavo/internal/textout"
 	"github.com/octavo-fp8/octavo/lab/chart"
@@ -18,6 +17,7 @@ import (
 // a page.
 const (
 	mostRows       = 1000
+	firstRows      = 12 // that are seen at once
 	mostPoints     = 2000
 	mostHistograms = 12
 )
@@ -26,51 +26,124 @@ const (
 func (r *Report) WritePage(w io.Writer, v View, command, machine string) error {
 	var p page.Page
 	title := "What FP8 would do to " + textout.Name(r.title())
-	p.Put("<h1>%s</h1>\n", title)
-	if r.Stopped() {
-		p.Put("<p class=\"notice\">Stopped: %s of %s tensors were inspected; all of this is of those.</p>\n", len(r.Tensors), r.Selected)
-	}
-	p.Put("<p>%s", r.counts())
-	if r.Selected < r.All {
-		p.Put(" (%s of %s tensors match --only)", r.Selected, r.All)
-	}
-	p.Put(".\n")
+	p.Put("<h1>%s</h1>\n<p class=\"notice\"><strong>%s</strong></p>\n<p>%s.\n", title, r.Advice.Sentence, r.counts())
 	frame.Each(&p.Body, "%s\n", r.Summary())
 	p.Put("</p>\n")
 	frame.Each(&p.Body, "<p class=\"notice\">%s</p>\n", r.Problems)
-	p.Table(frame.Table{Columns: append(frame.Columns("", "type"), frame.Columns(frame.Number, "tensors", "elements", "bytes")...),
-		Rows: frame.Rows(r.Totals.ByType, func(t TypeTotal) []any { return []any{t.DType, t.Tensors, t.Elements, size(t.Bytes)} })})
+	r.putTensors(&p, v)
+	r.putHistograms(&p)
 	if len(r.Ranking) > 0 {
-		r.putRanking(&p)
+		r.putRecipes(&p)
 	}
-	if histograms := r.Histograms(); len(histograms) > 0 {
-		p.Put("<h2>Magnitudes</h2>\n")
-		p.Charts(histograms...)
-	}
-	rows := r.view(v)
-	rows = rows[:min(len(rows), mostRows)]
-	which := "All tensors"
-	if len(rows) < len(r.Tensors) {
-		which = fmt.Sprintf("%d of %d tensors", len(rows), len(r.Tensors))
-	}
-	p.Put("<h2>%s, %s</h2>\n", which, v.Sort.said())
-	p.Table(r.tensorTable(rows))
-	p.Put("<p class=\"note\">The riskiest tensors are those with values that are NaN or infinite; then, under the recipe, those with values that become so, with values that saturate, with 1%% or more of what is not zero flushed to zero, with a row or block error or a crest (the largest magnitude over the root mean square) of twice the median or more; then those that were not judged; then all others.</p>\n")
+	p.Put("<h2>Types</h2>\n")
+	p.Table(pageTable("Types", typeColumns, r.Totals.ByType, func(TypeTotal) []string { return nil }))
 	p.Repeat(command, machine)
 	return p.Write(w, title)
 }
 
-func (r *Report) putRanking(p *page.Page) {
-	p.Put("<h2>Recipes</h2>\n<p>%s encoded to %s under each of these recipes. The best recipe loses the smallest share of what is not zero, saturated or flushed to zero, of the matrix of which it loses most, to 0.1%%; where that is the same, the error of its worst row is the smallest, to 1%%; then the block error of its worst matrix, then of the median one, to 0.1%%; then the fewest bytes of scales. One that makes finite values NaN or infinite comes after those that do not. An error is the root of the energy of the difference over that of the values themselves: of each row, of which the largest counts, and of each block of 128 values in a row, of which the mean counts.</p>\n", r.matrices(), r.Format)
-	p.Charts(r.RankingChart())
-	t := frame.Table{Columns: slices.Concat(frame.Columns(frame.Whole, "recipe"), frame.Columns("", "block"), frame.Columns(frame.Number, "bytes of scales",
-		"lost, worst matrix", "worst row", "blocks, worst matrix", "blocks, median", "worst SQNR, dB", "saturated", "flushed", "became NaN or infinite"))}
-	for _, of := range r.Ranking {
-		t.Rows = append(t.Rows, []any{of.Profile, of.Block, size(of.ScaleBytes), percent(of.WorstLost), percent(of.WorstRowError), percent(of.WorstBlockError), percent(of.MedianBlockError),
-			textout.Decibels(float64(of.WorstSQNR)), textout.Percent(of.Saturated, of.Elements), textout.Percent(of.Flushed, of.Elements), textout.Percent(of.BecameNonFinite, of.Elements)})
+// putTensors adds the table of tensors: the first of them, and those after on demand.
+func (r *Report) putTensors(p *page.Page, v View) {
+	tensors := r.view(v)
+	tensors = tensors[:min(len(tensors), mostRows)]
+	columns := append([]column[*TensorReport]{{"tensor", true, func(t *TensorReport) string { return textout.Name(t.Name) }}}, r.columns()...)
+	if len(r.Files) > 1 {
+		columns = columns[:len(columns)-1] // the number of the file, which only text explains
 	}
-	p.Table(t)
-	p.Put("<h2>Tensors under %s</h2>\n", r.Judge)
+	p.Put("<h2>%s</h2>\n", r.introduction(len(tensors), v))
+	if r.Judge != "" {
+		p.Put("<p>The columns %s.</p>\n", r.measures())
+	}
+	p.Table(pageTable("Tensors", columns, tensors[:min(firstRows, len(tensors))], (*TensorReport).remarks))
+	if rest := tensors[min(firstRows, len(tensors)):]; len(rest) > 0 {
+		p.Put("<details><summary>%s more</summary>\n", textout.Count(len(rest), "tensor"))
+		p.Table(pageTable("More tensors", columns, rest, (*TensorReport).remarks))
+		p.Put("</details>\n")
+	}
+	p.Put("<details><summary>How risk is judged</summary>\n<p class=\"note\">%s</p>\n</details>\n", "The riskiest tensors are those with values that are NaN or infinite; then, under the recipe, those with values that become so, with values that saturate, with 1% or more of what is not zero flushed to zero; then those that stand out: with a row or block error or a crest (the largest magnitude over the root mean square) of twice the median or more, or a reason to stay as they are; then those that were not judged; then all others. "+r.rule())
+}
+
+// rule says which matrices are advised to stay as they are.
+func (r *Report) rule() string {
+	l := limitsOf(r.format)
+	return fmt.Sprintf("A matrix should stay as it is where values become NaN or infinite; where its largest value is %.3g or more times the root mean square of the others (an outlier, which half a step of %s moves by %d of those); where %.2g%% or more of what is not zero is lost; or where the error of a row, or the mean of its blocks, is above %.4g%%, half a step, which rounding alone does not make.",
+		farOut/l.halfStep, r.Format, farOut, 100*l.lost, 100*l.halfStep)
+}
+
+// remarks say where a tensor is, and what is worst about it.
+func (t *TensorReport) remarks() (all []string) {
+	if t.File != "" {
+		all = append(all, "in "+textout.Name(filepath.Base(t.File)))
+	}
+	switch {
+	case t.NotJudged != "":
+		all = append(all, "not judged: "+textout.Name(t.NotJudged))
+	case t.Risk.Keep != "":
+		all = append(all, "keep it in "+string(t.DType)+": "+t.Risk.Keep)
+	case t.Risk.Reason != NoReason:
+		all = append(all, string(t.Risk.Reason))
+	}
+	return all
+}
+
+// putHistograms adds the magnitudes of the riskiest matrices, and of codes.
+func (r *Report) putHistograms(p *page.Page) {
+	var values, codes []chart.Chart
+	for _, t := range r.view(View{Sort: ByRisk}) {
+		switch {
+		case len(values)+len(codes) == mostHistograms:
+		case len(t.binades) == 0:
+		case len(t.Recipes) > 0:
+			values = append(values, r.histogram(t))
+		case t.isCodes:
+			codes = append(codes, r.histogram(t))
+		}
+	}
+	if len(values)+len(codes) > 0 {
+		p.Put("<h2>Magnitudes</h2>\n")
+	}
+	if len(values) > 0 {
+		p.Multiples(fmt.Sprintf("How many values of a matrix there are in each power of two, the riskiest first. All share both axes: log2 of the magnitude across, a count from 1 up, in powers of ten. The dashed lines are the range of %s under one scale for the tensor, which takes its largest magnitude to the largest value: the smallest subnormal, the smallest normal, the largest.", r.Format), 1, values...)
+	}
+	if len(codes) > 0 {
+		p.Multiples("How many codes stand for values in each power of two, without scales. All share both axes.", 1, codes...)
+	}
+}
+
+// histogram has the magnitudes of a tensor; of a matrix, beside the range of the format under
+// a scale that takes its amax to the largest code, and with its outlier apart.
+func (r *Report) histogram(t *TensorReport) chart.Chart {
+	v := t.Values
+	c := chart.Chart{
+		Title: briefly(t.Name), X: "log2 of the magnitude", Y: "values", LogY: true,
+		Description: fmt.Sprintf("How many values there are in each power of two; %d are zero and %d not finite.", v.Zeros, v.nonFinite()),
+	}
+	bars := chart.Series{Name: "values", Mark: chart.Bars, Color: "blue"}
+	for i, n := range t.binades {
+		if n > 0 {
+			bars.Points = append(bars.Points, chart.Point{X: float64(t.lowest+i) + 0.5, Y: float64(n)})
+		}
+	}
+	c.Series = []chart.Series{bars}
+	if len(t.Recipes) == 0 {
+		c.Y = "codes"
+		c.Description = fmt.Sprintf("How many codes of %s stand for values in each power of two, without their scales; %d are zero, %d the largest and %d not finite.", t.DType, v.Zeros, *v.Largest, v.nonFinite())
+		return c
+	}
+	top := math.Log2(float64(v.Amax))
+	for _, of := range []float32{r.format.Max(), r.format.MinNormal(), r.format.MinSubnormal()} {
+		c.Lines = append(c.Lines, chart.Reference{Value: top + math.Log2(float64(of)/float64(r.format.Max())), Vertical: true})
+	}
+	if strings.HasPrefix(t.Risk.Keep, outlier) {
+		last := bars.Points[len(bars.Points)-1]
+		c.Series = append(c.Series, chart.Series{Name: t.Risk.Keep, Mark: chart.Dots, Color: "vermilion", Points: []chart.Point{last}})
+	}
+	return c
+}
+
+func (r *Report) putRecipes(p *page.Page) {
+	p.Put("<h2>Recipes</h2>\n<p>%s</p>\n", strings.TrimSuffix(r.ranked(), ":")+".")
+	p.Table(pageTable("Recipes", recipeColumns, r.rows(), tied.remarks))
+	p.Put("<details><summary>How recipes are ranked</summary>\n<p class=\"note\">%s</p>\n</details>\n", "The best recipe loses the smallest share of what is not zero, saturated or flushed to zero, of the matrix of which it loses most, to 0.1%; where that is the same, the error of its worst row is the smallest, to 1%; then the block error of its worst matrix, then of the median one, to 0.1%; then the fewest bytes of scales. One that makes finite values NaN or infinite comes after those that do not. An error is the root of the energy of the difference over that of the values themselves: of each row, of which the largest counts, and of each block of 128 values in a row, of which the mean counts. Recipes are tied where they lose the same share, to 0.1%, and none of their errors differs by more than 0.1 dB.")
 	if c := r.TensorChart(); c != nil {
 		p.Charts(*c)
 	} else {
@@ -78,61 +151,10 @@ func (r *Report) putRanking(p *page.Page) {
 	}
 }
 
-// tensorTable has a row for each tensor, and what a recipe does to it where one was tried.
-func (r *Report) tensorTable(tensors []*TensorReport) frame.Table {
-	several, judged := len(r.Files) > 1, len(r.Ranking) > 0
-	t := frame.Table{Label: "Tensors", Columns: frame.Columns(frame.Name, "tensor")}
-	if several {
-		t.Columns = append(t.Columns, frame.Column{Name: "file"})
-	}
-	t.Columns = append(append(t.Columns, frame.Columns("", "type", "shape")...), frame.Columns(frame.Number, "amax", "crest", "range, bits")...)
-	if judged {
-		t.Columns = append(t.Columns, frame.Columns(frame.Number, "saturated", "flushed", "worst row", "blocks", "SQNR, dB")...)
-	}
-	t.Columns = append(t.Columns, frame.Column{Name: "risk"})
-	for _, of := range tensors {
-		cells := []any{textout.Name(of.Name)}
-		if several {
-			cells = append(cells, textout.Name(filepath.Base(of.File)))
-		}
-		cells = append(cells, of.pageType(), shape(of.weightShape), amax(of), crest(of), rangeBits(of))
-		if judged {
-			cells = append(cells, r.lossCells(of)...)
-		}
-		risk := string(of.Risk.Reason)
-		if of.NotJudged != "" {
-			risk = "not judged: " + textout.Name(of.NotJudged)
-		}
-		t.Rows = append(t.Rows, append(cells, risk))
-	}
-	return t
-}
-
-// RankingChart has the errors of each recipe.
-func (r *Report) RankingChart() chart.Chart {
-	c := chart.Chart{
-		Title: "Recipes by error", Y: "error in percent",
-		Description: "For each recipe, the best first, the error of the worst row of any matrix, and the mean error of blocks in the worst matrix and in the median one.",
-	}
-	row := chart.Series{Name: "worst row", Mark: chart.Crosses, Color: "vermilion"}
-	worst, middle := chart.Series{Name: "blocks, worst matrix", Mark: chart.Dots, Color: "black"}, chart.Series{Name: "blocks, median", Mark: chart.Rings, Color: "blue"}
-	for i, of := range r.Ranking {
-		c.Labels = append(c.Labels, string(of.Profile))
-		point := func(x jsonout.Number) chart.Point {
-			return chart.Point{X: float64(i), Y: 100 * float64(x), Name: string(of.Profile)}
-		}
-		row.Points = append(row.Points, point(of.WorstRowError))
-		worst.Points = append(worst.Points, point(of.WorstBlockError))
-		middle.Points = append(middle.Points, point(of.MedianBlockError))
-	}
-	c.Series = []chart.Series{row, worst, middle}
-	return c
-}
-
 // TensorChart has the errors of each matrix under the judging recipe, in the order of the
 // files: of all, or of the riskiest. There is none where no error is a number.
 func (r *Report) TensorChart() *chart.Chart {
-	c := &chart.Chart{Title: "Error by tensor", X: "place in the files", Y: "error in percent"}
+	c := &chart.Chart{Title: "Error by tensor under " + string(r.Judge), X: "place in the files", Y: "error in percent"}
 	row := chart.Series{Name: "worst row", Mark: chart.Crosses, Color: "vermilion"}
 	block := chart.Series{Name: "blocks", Mark: chart.Rings, Color: "blue"}
 	left, numbers := 0, 0
@@ -149,137 +171,19 @@ func (r *Report) TensorChart() *chart.Chart {
 		if e := float64(of.RowError); e-e == 0 && t.Values.Amax > 0 {
 			numbers++
 		}
-		name := textout.Shorten(textout.Name(t.Name), 60)
-		row.Points = append(row.Points, chart.Point{X: float64(i + 1), Y: 100 * float64(of.RowError), Name: name})
-		block.Points = append(block.Points, chart.Point{X: float64(i + 1), Y: 100 * float64(of.BlockError), Name: name})
+		row.Points = append(row.Points, chart.Point{X: float64(i + 1), Y: 100 * float64(of.RowError), Name: briefly(t.Name)})
+		block.Points = append(block.Points, chart.Point{X: float64(i + 1), Y: 100 * float64(of.BlockError), Name: briefly(t.Name)})
+	}
+	if numbers == 0 {
+		return nil
 	}
 	c.Series = []chart.Series{row, block}
-	c.Description = fmt.Sprintf("The error of the worst row of each matrix under %s, and the mean error of its blocks.", r.Judge)
+	c.Description = "The error of the worst row of each matrix, and the mean error of its blocks."
 	if left > 0 {
 		c.Description += fmt.Sprintf(" The %d matrices with the least risk are left out.", left)
 	}
 	if m := r.Medians.BlockError; m-m == 0 {
 		c.Lines = []chart.Reference{{Name: "median", Value: 100 * m}}
 	}
-	if numbers == 0 {
-		return nil
-	}
 	return c
-}
-
-// Histograms are those of all matrices together and of the riskiest, and of codes.
-func (r *Report) Histograms() (all []chart.Chart) {
-	if c, ok := r.together(); ok {
-		all = append(all, c)
-	}
-	for _, t := range r.view(View{Sort: ByRisk}) {
-		if len(all) > mostHistograms {
-			break
-		}
-		switch {
-		case len(t.binades) == 0:
-		case len(t.Recipes) > 0:
-			all = append(all, r.histogram(t))
-		case t.isCodes:
-			all = append(all, histogramOfCodes(t))
-		}
-	}
-	return all
-}
-
-// histogram has the magnitudes of a tensor, beside the range of the format under a scale
-// that takes its amax to the largest code.
-func (r *Report) histogram(t *TensorReport) chart.Chart {
-	top := math.Log2(float64(t.Values.Amax))
-	return chart.Chart{
-		Title: textout.Shorten(textout.Name(t.Name), 60), X: "log2 of the magnitude", Y: "values", LogY: true,
-		Description: fmt.Sprintf("How many values there are in each power of two; %d are zero and %d not finite. The lines are the range of %s under a scale that takes the largest magnitude, %.3g, to its largest value.",
-			t.Values.Zeros, t.Values.nonFinite(), r.Format, float64(t.Values.Amax)),
-		Series: []chart.Series{bars(t.binades, t.lowest)},
-		Lines:  r.limits(top),
-	}
-}
-
-// histogramOfCodes has the magnitudes of codes, without their scales.
-func histogramOfCodes(t *TensorReport) chart.Chart {
-	v := t.Values
-	return chart.Chart{
-		Title: textout.Shorten(textout.Name(t.Name), 60), X: "log2 of the magnitude", Y: "codes", LogY: true,
-		Description: fmt.Sprintf("How many codes of %s stand for values in each power of two, without their scales; %d are zero, %d the largest and %d not finite.",
-			t.DType, v.Zeros, *v.Largest, v.nonFinite()),
-		Series: []chart.Series{bars(t.binades, t.lowest)},
-	}
-}
-
-// together has the magnitudes of all matrices, each relative to its amax.
-func (r *Report) together() (c chart.Chart, ok bool) {
-	counts := map[int]int64{}
-	lowest, highest := math.MaxInt, math.MinInt
-	for i := range r.Tensors {
-		t := &r.Tensors[i]
-		if len(t.Recipes) == 0 || len(t.binades) == 0 {
-			continue
-		}
-		top := t.lowest + len(t.binades) - 1
-		for k, n := range t.binades {
-			at := t.lowest + k - top
-			counts[at] += n
-			if n > 0 {
-				lowest, highest = min(lowest, at), max(highest, at)
-			}
-		}
-	}
-	if len(counts) == 0 {
-		return c, false
-	}
-	binades := make([]int64, highest-lowest+1)
-	for at, n := range counts {
-		if n > 0 {
-			binades[at-lowest] = n
-		}
-	}
-	return chart.Chart{
-		Title: "All float matrices", X: "powers of two below the largest of the tensor", Y: "values", LogY: true,
-		Description: fmt.Sprintf("How many values there are so many powers of two below the largest magnitude of their tensor. The lines are the range of %s under scales that take each tensor's largest magnitude to the largest value, to within one power of two.", r.Format),
-		Series:      []chart.Series{bars(binades, lowest)},
-		Lines:       r.limits(1),
-	}, true
-}
-
-func bars(binades []int64, lowest int) chart.Series {
-	s := chart.Series{Name: "values", Mark: chart.Bars, Color: "blue"}
-	for i, n := range binades {
-		if n > 0 {
-			s.Points = append(s.Points, chart.Point{X: float64(lowest+i) + 0.5, Y: float64(n)})
-		}
-	}
-	return s
-}
-
-// limits are the range of the format for a tensor whose amax is 2^top.
-func (r *Report) limits(top float64) []chart.Reference {
-	line := func(name string, value float32) chart.Reference {
-		return chart.Reference{Name: name, Value: top + math.Log2(float64(value)/float64(r.format.Max())), Vertical: true}
-	}
-	return []chart.Reference{
-		line("largest", r.format.Max()), line("smallest normal", r.format.MinNormal()), line("smallest subnormal", r.format.MinSubnormal()),
-	}
-}
-
-// lossCells are what the judging recipe does to a tensor.
-func (r *Report) lossCells(t *TensorReport) []any {
-	cells := []any{"-", "-", "-", "-"}
-	if of := t.under(r.Judge); of != nil {
-		n := t.Values.Elements
-		cells = []any{textout.Percent(of.Saturated, n), textout.Percent(of.Flushed, n), percent(of.RowError), percent(of.BlockError)}
-	}
-	return append(cells, textout.Decibels(r.sqnr(t)))
-}
-
-// pageType is the type of a tensor, and the format of codes that are bytes.
-func (t *TensorReport) pageType() string {
-	if t.isCodes && t.isBytes() {
-		return t.Format + " in " + string(t.DType)
-	}
-	return string(t.DType)
 }

@@ -2,8 +2,10 @@ package inspect
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/octavo-fp8/octavo/internal/jsonout"
 	"github.com/octavo-fp8/octavo/internal/tensorfile"
@@ -16,6 +18,8 @@ type RankedRecipe struct {
 	Profile    scaling.Profile `json:"profile"`
 	Block      string          `json:"block"`
 	ScaleBytes int64           `json:"scaleBytes"`
+
+	TiedWith scaling.Profile `json:"tiedWith,omitempty"` // the best recipe within tieDecibels
 
 	// Each of the matrix that is worst by it, or of the median matrix. Those of zeros do not
 	// count; NaN if there are no others.
@@ -57,7 +61,79 @@ func rank(tensors []TensorReport, recipes []scaling.Recipe) []RankedRecipe {
 			cmp.Compare(a.ScaleBytes, b.ScaleBytes),
 		)
 	})
+	tie(all)
 	return all
+}
+
+const (
+	tieDecibels = 0.1  // the difference up to which errors are not told apart
+	smallError  = 1e-4 // below which none is
+)
+
+// tie says of each recipe which better one it is tied with: by every error, as decibels, and by
+// the share of values that is lost, to a tenth of a percent.
+func tie(all []RankedRecipe) {
+	for i := range all {
+		for k := range i {
+			if all[k].TiedWith == "" && all[k].like(&all[i]) {
+				all[i].TiedWith = all[k].Profile
+				break
+			}
+		}
+	}
+}
+
+func (of *RankedRecipe) like(o *RankedRecipe) bool {
+	a, b := of.decibels(), o.decibels()
+	for i := range a {
+		if a[i] != b[i] && !(math.Abs(a[i]-b[i]) <= tieDecibels) {
+			return false
+		}
+	}
+	return min(of.BecameNonFinite, 1) == min(o.BecameNonFinite, 1) && rounded(1000, of.WorstLost) == rounded(1000, o.WorstLost)
+}
+
+// decibels are all errors of a recipe as ratios of the values to them; NaN counts as infinite.
+func (of *RankedRecipe) decibels() (all [5]float64) {
+	for i, e := range []jsonout.Number{of.WorstRowError, of.WorstBlockError, of.MedianBlockError} {
+		all[i] = -20 * math.Log10(max(orInf(e), smallError))
+	}
+	for i, s := range []jsonout.Number{of.WorstSQNR, of.MedianSQNR} {
+		all[3+i] = min(-orInf(-s), -20*math.Log10(smallError))
+	}
+	return all
+}
+
+// tied is a row of recipes that are not told apart: the best, and the others.
+type tied struct {
+	RankedRecipe
+	others []RankedRecipe
+}
+
+// rows returns the ranking with one row for recipes that are tied.
+func (r *Report) rows() (all []tied) {
+	for _, of := range r.Ranking {
+		i := slices.IndexFunc(all, func(t tied) bool { return t.Profile == of.TiedWith })
+		if i < 0 {
+			all = append(all, tied{RankedRecipe: of})
+		} else {
+			all[i].others = append(all[i].others, of)
+		}
+	}
+	return all
+}
+
+// said names the others, with their blocks.
+func (t tied) said() string {
+	var names []string
+	for i, o := range t.others {
+		name := string(o.Profile)
+		if i+1 == len(t.others) || t.others[i+1].Block != o.Block {
+			name += " (" + o.Block + ")"
+		}
+		names = append(names, name)
+	}
+	return fmt.Sprintf("tied within %v dB: ", tieDecibels) + strings.Join(names, ", ")
 }
 
 // rounded is a share or an error in parts of 1.

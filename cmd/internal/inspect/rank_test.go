@@ -126,10 +126,10 @@ func TestRisk(t *testing.T) {
 		{Name: "integers"},
 		change("zeros", func(v values, r recipe) { v.Amax, v.Zeros, r.RowError = 0, 1000, jsonout.Number(math.NaN()) }),
 	}
-	assess(tensors, scaling.TECurrent, Medians{RowError: 0.05, BlockError: 0.025, Crest: 4})
+	assess(tensors, scaling.TECurrent, Medians{RowError: 0.05, BlockError: 0.025, Crest: 4}, limits{1, 0.01})
 	r := Report{Tensors: tensors, Judge: scaling.TECurrent}
 	shown := r.view(View{Sort: ByRisk})
-	require.Equal(t, "nan vector,nan,inf,became,more saturated,saturated,flushed of few,much flushed,flushed,outlier,block,row,foreign,higher,fine,few flushed,vector,integers,zeros",
+	require.Equal(t, "nan vector,nan,inf,became,saturated,more saturated,flushed of few,much flushed,flushed,outlier,block,row,foreign,higher,fine,few flushed,vector,integers,zeros",
 		strings.Join(namesOf(shown), ","))
 	for i, s := range shown {
 		require.Equal(t, i+1, s.Risk.Rank)
@@ -137,7 +137,7 @@ func TestRisk(t *testing.T) {
 	require.Equal(t, []Reason{Flushed, StandsOut, StandsOut, StandsOut, NotJudged, NoReason},
 		[]Reason{shown[8].Risk.Reason, shown[9].Risk.Reason, shown[10].Risk.Reason, shown[11].Risk.Reason, shown[12].Risk.Reason, shown[13].Risk.Reason})
 	exact := []TensorReport{matrix("a", errs(0, 0))}
-	assess(exact, scaling.TECurrent, Medians{Crest: 4})
+	assess(exact, scaling.TECurrent, Medians{Crest: 4}, limits{1, 0.01})
 	require.Equal(t, NoReason, exact[0].Risk.Reason)
 }
 

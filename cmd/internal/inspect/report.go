@@ -18,7 +18,8 @@ type Report struct {
 	Ranking []RankedRecipe  // best first
 	Judge   scaling.Profile // the first of Ranking, under which tensors are compared; "" if there is no matrix
 	Medians Medians         // of matrices under Judge
-	Tensors []TensorReport  // in the order of their files
+	Advice  Advice
+	Tensors []TensorReport // in the order of their files
 
 	Selected, All int      // tensors: to be inspected, and in the files
 	Problems      []string // that keep codes and scales from being joined, perhaps
@@ -65,6 +66,7 @@ type ValuesReport struct {
 	Elements int64          `json:"elements"`
 	Amax     jsonout.Number `json:"amax"`     // largest finite magnitude
 	Crest    jsonout.Number `json:"crest"`    // Amax over the root mean square of finite values; NaN where that is 0
+	Others   jsonout.Number `json:"others"`   // root mean square of finite values but the largest; 0 where they are 0, and a millionth of Amax where they are not known to be more
 	Smallest jsonout.Number `json:"smallest"` // smallest nonzero magnitude
 	Range    jsonout.Number `json:"rangeBits"`
 	Zeros    int64          `json:"zeros"`
@@ -165,7 +167,8 @@ func (r *Report) complete(recipes []scaling.Recipe) {
 		r.Judge = r.Ranking[0].Profile
 	}
 	r.Medians = mediansOf(r.Tensors, r.Judge)
-	assess(r.Tensors, r.Judge, r.Medians)
+	assess(r.Tensors, r.Judge, r.Medians, limitsOf(r.format))
+	r.Advice = r.advise()
 }
 
 func (m *measurement) report(recipes []scaling.Recipe) TensorReport {
@@ -206,6 +209,9 @@ func (s *surveyed) report() *ValuesReport {
 		Elements: st.Elements, Amax: jsonout.Number(st.Amax), Crest: jsonout.Number(st.Amax / math.Sqrt(s.squares/finite)), Smallest: jsonout.Number(st.Smallest),
 		Range: jsonout.Number(math.Log2(st.Amax) - math.Log2(st.Smallest)),
 		Zeros: st.Zeros, NaN: st.NaN, PosInf: st.PosInf, NegInf: st.NegInf,
+	}
+	if float64(st.Zeros) < finite-1 {
+		v.Others = jsonout.Number(max(math.Sqrt(max(s.squares-st.Amax*st.Amax, 0)/(finite-1)), st.Amax/beyond))
 	}
 	if s.first >= 0 {
 		v.FirstNonFinite = &s.first

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/internal/jsonout"
 	"github.com/octavo-fp8/octavo/scaling"
 )
@@ -13,6 +14,7 @@ import (
 type RiskReport struct {
 	Rank   int    `json:"rank"` // 1 is the riskiest
 	Reason Reason `json:"reason"`
+	Keep   string `json:"keep,omitempty"` // why a matrix should stay as it is; see Advice
 
 	amount float64 // within the reason, most first
 }
@@ -26,7 +28,7 @@ const (
 	BecameNonFinite Reason = "becomes NaN or infinite"
 	Saturated       Reason = "saturated"
 	Flushed         Reason = "flushed"
-	StandsOut       Reason = "stands out" // an error or the crest is far above the median
+	StandsOut       Reason = "stands out" // an error or the crest is far above the median, or it should stay as it is
 	NotJudged       Reason = "not judged" // values were not read
 	NoReason        Reason = ""
 )
@@ -71,17 +73,19 @@ func above(x jsonout.Number, median float64) float64 {
 }
 
 // assess gives each tensor the first reason that applies to it, as the judging recipe
-// has it, and ranks them: by reason, then by the share of values that it is true of or
-// by how far they stand out, and tensors for which that is the same by their place.
-func assess(tensors []TensorReport, judge scaling.Profile, m Medians) {
+// has it, and ranks them: by reason, then those that should stay as they are, then by the share
+// of values that the reason is true of or by how far they stand out, and tensors for which that
+// is the same by their place.
+func assess(tensors []TensorReport, judge scaling.Profile, m Medians, l limits) {
 	order := make([]*TensorReport, len(tensors))
 	for i := range tensors {
 		order[i] = &tensors[i]
-		order[i].Risk = riskOf(order[i], judge, m)
+		order[i].Risk = riskOf(order[i], judge, m, l)
 	}
 	slices.SortStableFunc(order, func(a, b *TensorReport) int {
 		return cmp.Or(
 			cmp.Compare(slices.Index(reasons, a.Risk.Reason), slices.Index(reasons, b.Risk.Reason)),
+			-cmp.Compare(min(len(a.Risk.Keep), 1), min(len(b.Risk.Keep), 1)),
 			cmp.Compare(b.Risk.amount, a.Risk.amount),
 		)
 	})
@@ -90,12 +94,26 @@ func assess(tensors []TensorReport, judge scaling.Profile, m Medians) {
 	}
 }
 
-func riskOf(t *TensorReport, judge scaling.Profile, m Medians) RiskReport {
-	risk := func(why Reason, n, of int64) RiskReport {
-		return RiskReport{Reason: why, amount: float64(n) / float64(of)}
+// limits are what a format can do: what is beyond speaks against it.
+type limits struct {
+	halfStep float64 // how far rounding within the range moves a value at most, as a share of it
+	lost     float64 // share of the values that are not zero
+}
+
+// limitsOf returns those of a format. MXINT8, whose steps are all alike, has the step of E4M3. A
+// format of few values flushes some of any tensor: the smallest are below half of its least value,
+// and 8 times that share of its range is allowed.
+func limitsOf(f fp8.Format) limits {
+	mantissa := f.Mantissa()
+	if f == fp8.MXINT8 {
+		mantissa = fp8.E4M3.Mantissa()
 	}
+	return limits{math.Ldexp(1, -mantissa-1), max(0.01, 4*float64(f.MinSubnormal()/f.Max()))}
+}
+
+func riskOf(t *TensorReport, judge scaling.Profile, m Medians, l limits) RiskReport {
 	if n := t.Values.nonFinite(); n > 0 {
-		return risk(NonFinite, n, t.Values.Elements)
+		return RiskReport{Reason: NonFinite, amount: float64(n) / float64(t.Values.Elements)}
 	}
 	if t.NotJudged != "" {
 		return RiskReport{Reason: NotJudged}
@@ -106,15 +124,23 @@ func riskOf(t *TensorReport, judge scaling.Profile, m Medians) RiskReport {
 	}
 	nonzero := t.Values.Elements - t.Values.Zeros
 	out := max(above(r.RowError, m.RowError), above(r.BlockError, m.BlockError), above(t.Values.Crest, m.Crest))
+	risk := RiskReport{Reason: NoReason, amount: out}
+	if t.Scheme == "" { // codes have been encoded
+		risk.Keep = t.keeping(r, l)
+	}
+	because := func(why Reason, n int64) RiskReport {
+		risk.Reason, risk.amount = why, float64(n)/float64(nonzero)
+		return risk
+	}
 	switch {
 	case r.BecameNonFinite > 0:
-		return risk(BecameNonFinite, r.BecameNonFinite, t.Values.Elements)
+		return because(BecameNonFinite, r.BecameNonFinite)
 	case r.Saturated > 0:
-		return risk(Saturated, r.Saturated, nonzero)
+		return because(Saturated, r.Saturated)
 	case float64(r.Flushed) >= muchFlushed*float64(nonzero):
-		return risk(Flushed, r.Flushed, nonzero)
-	case out >= farAbove:
-		return RiskReport{Reason: StandsOut, amount: out}
+		return because(Flushed, r.Flushed)
+	case out >= farAbove || risk.Keep != "":
+		risk.Reason = StandsOut
 	}
-	return RiskReport{Reason: NoReason, amount: out}
+	return risk
 }

@@ -16,35 +16,61 @@ import (
 )
 
 // WriteText prints the report in lines of at most 80 characters, but for names that v
-// wants whole.
+// wants whole: what to do, the tensors, the recipes, and what there is.
 func (r *Report) WriteText(stdout io.Writer, v View) error {
 	w := bufio.NewWriter(stdout)
-	r.printMetadata(w)
-	r.printTotals(w)
-	r.printRanking(w)
+	say := func(text string) { fmt.Fprintln(w, textout.Wrap(text, 80, "")) }
+	say(r.Advice.Sentence)
+	fmt.Fprintf(w, "\n%s\n%s\n", textout.Name(r.title()), r.counts())
+	for i, problem := range r.Problems {
+		if i == mostProblems {
+			fmt.Fprintf(w, "^ and %s more: octavo lint lists them\n", textout.Count(len(r.Problems)-i, "problem"))
+			break
+		}
+		say("^ " + problem)
+	}
+	for _, said := range r.Summary() {
+		say(said)
+	}
 	tensors := r.view(v)
-	switch {
-	case v.Detail:
+	if !v.Detail && len(tensors) > 0 {
+		r.printTensors(w, tensors, v)
+	}
+	r.printRecipes(w)
+	fmt.Fprintln(w)
+	printAll(w, lines(typeColumns, r.Totals.ByType))
+	r.printMetadata(w)
+	if v.Detail {
 		r.printDetails(w, tensors)
-	case len(tensors) > 0:
-		r.printLines(w, tensors, v)
+	} else {
+		r.printFiles(w, tensors)
 	}
 	return w.Flush()
 }
 
+func printAll(w io.Writer, lines []string) {
+	for _, line := range lines {
+		fmt.Fprintln(w, line)
+	}
+}
+
+// printMetadata prints each value once, however many files have it.
 func (r *Report) printMetadata(w io.Writer) {
+	counts := map[string]int{}
 	for _, f := range r.Files {
-		if len(f.Metadata) == 0 {
-			continue
+		for key, value := range f.Metadata {
+			counts[textout.Name(key)+": "+textout.Name(value)]++
 		}
-		if len(r.Files) > 1 {
-			fmt.Fprintf(w, "%s\n", textout.Name(f.Path))
-		}
-		for _, key := range slices.Sorted(maps.Keys(f.Metadata)) {
-			line := fmt.Sprintf("metadata %s: %s", textout.Name(key), textout.Name(f.Metadata[key]))
-			fmt.Fprintln(w, cut(line, 80))
-		}
+	}
+	if len(counts) > 0 {
 		fmt.Fprintln(w)
+	}
+	for _, text := range slices.Sorted(maps.Keys(counts)) {
+		of := ""
+		if n := counts[text]; n < len(r.Files) {
+			of = fmt.Sprintf(" of %d files", n)
+		}
+		fmt.Fprintln(w, cut(fmt.Sprintf("metadata%s %s", of, text), 80))
 	}
 }
 
@@ -56,33 +82,6 @@ func cut(text string, width int) string {
 	return text
 }
 
-func (r *Report) printTotals(w io.Writer) {
-	t := &r.Totals
-	fmt.Fprintf(w, "%s\n", textout.Name(r.title()))
-	fmt.Fprintln(w, r.counts())
-	for i, problem := range r.Problems {
-		if i == mostProblems {
-			fmt.Fprintf(w, "^ and %s more: octavo lint lists them\n", textout.Count(len(r.Problems)-i, "problem"))
-			break
-		}
-		fmt.Fprintln(w, textout.Wrap("^ "+problem, 80, ""))
-	}
-	if r.Selected < r.All {
-		fmt.Fprintf(w, "Of %d tensors, --only leaves %d.\n", r.All, r.Selected)
-	}
-	if r.Stopped() {
-		fmt.Fprintf(w, "Stopped: %d of %d tensors were inspected; what follows is of those.\n", len(r.Tensors), r.Selected)
-	}
-	fmt.Fprintf(w, "\n  %-12s %9s %16s %10s\n", "type", "tensors", "elements", "bytes")
-	for _, of := range t.ByType {
-		fmt.Fprintf(w, "  %-12s %9d %16d %10s\n", of.DType, of.Tensors, of.Elements, size(of.Bytes))
-	}
-	fmt.Fprintln(w)
-	for _, said := range r.Summary() {
-		fmt.Fprintln(w, textout.Wrap(said, 80, ""))
-	}
-}
-
 const mostProblems = 3
 
 // Stopped reports whether some tensors are missing.
@@ -91,6 +90,12 @@ func (r *Report) Stopped() bool { return len(r.Tensors) < r.Selected }
 // Summary says in sentences what the tensors are that were read, and which were not.
 func (r *Report) Summary() (all []string) {
 	t := &r.Totals
+	if r.Selected < r.All {
+		all = append(all, fmt.Sprintf("Of %d tensors, --only leaves %d.", r.All, r.Selected))
+	}
+	if r.Stopped() {
+		all = append(all, fmt.Sprintf("Stopped: %d of %d tensors were inspected; all of this is of those.", len(r.Tensors), r.Selected))
+	}
 	if t.FP8WithScales+t.FP8WithoutScales > 0 {
 		said := fmt.Sprintf("Tensors of codes: %d with scales, %d without.", t.FP8WithScales, t.FP8WithoutScales)
 		if t.CodesAlone > 0 {
@@ -163,20 +168,53 @@ func size(bytes int64) string {
 	return fmt.Sprintf("%.4g TB", x/1000)
 }
 
-func (r *Report) printRanking(w io.Writer) {
+var typeColumns = []column[TypeTotal]{
+	{"type", true, func(t TypeTotal) string { return string(t.DType) }},
+	{"tensors", false, func(t TypeTotal) string { return strconv.Itoa(t.Tensors) }},
+	{"elements", false, func(t TypeTotal) string { return strconv.FormatInt(t.Elements, 10) }},
+	{"bytes", false, func(t TypeTotal) string { return size(t.Bytes) }},
+}
+
+var recipeColumns = []column[tied]{
+	{"recipe", true, func(t tied) string { return string(t.Profile) }},
+	{"block", true, func(t tied) string { return t.Block }},
+	{"scales", false, func(t tied) string { return size(t.ScaleBytes) }},
+	{"lost", false, func(t tied) string { return percent(t.WorstLost) }},
+	{"row", false, func(t tied) string { return percent(t.WorstRowError) }},
+	{"block", false, func(t tied) string { return percent(t.WorstBlockError) }},
+	{"median", false, func(t tied) string { return percent(t.MedianBlockError) }},
+	{"SQNR", false, func(t tied) string { return textout.Decibels(float64(t.WorstSQNR)) }},
+}
+
+// ranked says what the table of recipes has.
+func (r *Report) ranked() string {
+	return r.matrices() + " encoded to " + r.Format + ", the best recipe first: the bytes of its scales, what it loses of the worst matrix, and the block error of the median one:"
+}
+
+func (r *Report) printRecipes(w io.Writer) {
 	if len(r.Ranking) == 0 {
 		return
 	}
-	fmt.Fprintf(w, "\n%s\n\n", textout.Wrap(r.matrices()+" encoded to "+r.Format+", the best recipe first:", 80, ""))
-	fmt.Fprintf(w, "  %-23s %-7s %8s %20s %6s %7s\n", "", "", "bytes of", "worst of a matrix  ", "median", "SQNR dB")
-	fmt.Fprintf(w, "  %-23s %-7s %8s %6s %6s %6s %6s %7s\n", "recipe", "block", "scales", "lost", "row", "block", "block", "worst")
-	for _, of := range r.Ranking {
-		fmt.Fprintf(w, "  %-23s %-7s %8s %6s %6s %6s %6s %7s\n", of.Profile, of.Block, size(of.ScaleBytes),
-			percent(of.WorstLost), percent(of.WorstRowError), percent(of.WorstBlockError), percent(of.MedianBlockError), textout.Decibels(float64(of.WorstSQNR)))
-		if of.BecameNonFinite > 0 {
-			fmt.Fprintf(w, "    ^ %s of the values became NaN or infinite with their scale\n", textout.Percent(of.BecameNonFinite, of.Elements))
+	rows := r.rows()
+	text := lines(recipeColumns, rows)
+	fmt.Fprintf(w, "\n%s\n\n%s\n", textout.Wrap(r.ranked(), 80, ""), text[0])
+	for i, of := range rows {
+		fmt.Fprintln(w, text[1+i])
+		for _, remark := range of.remarks() {
+			fmt.Fprintln(w, textout.Wrap(remark, 80, "    "))
 		}
 	}
+}
+
+// remarks are what there is to say of recipes besides.
+func (t tied) remarks() (all []string) {
+	if t.BecameNonFinite > 0 {
+		all = append(all, fmt.Sprintf("%s of the values became NaN or infinite with their scale", textout.Percent(t.BecameNonFinite, t.Elements)))
+	}
+	if len(t.others) > 0 {
+		all = append(all, t.said())
+	}
+	return all
 }
 
 // percent writes a share or an error in two digits.
@@ -228,85 +266,94 @@ var headings = map[Reason]string{
 	BecameNonFinite: "with values that become NaN or infinite",
 	Saturated:       "with values that saturate",
 	Flushed:         "of which 1% or more of what is not zero is flushed to zero",
-	StandsOut:       "with a row or block error, or a crest, twice the median or more",
+	StandsOut:       "with an error, a crest or an outlier that stands out",
 	NotJudged:       "not judged",
 	NoReason:        "others",
 }
 
-// printLines prints a line for each tensor.
-func (r *Report) printLines(w io.Writer, tensors []*TensorReport, v View) {
-	fmt.Fprintf(w, "\n%s\n\n", textout.Wrap(r.introduction(len(tensors), v), 80, ""))
-	rows := [][]string{r.columns()}
-	for _, t := range tensors {
-		rows = append(rows, r.cells(t))
-	}
-	widths := columnWidths(rows)
-	left := 80 - 2
-	for _, n := range widths {
-		left -= n + 1
-	}
-	printCells(w, rows[0], widths, "name")
+// printTensors prints a line for each tensor.
+func (r *Report) printTensors(w io.Writer, tensors []*TensorReport, v View) {
+	text := lines(r.columns(), tensors)
+	fmt.Fprintf(w, "\n%s\n\n%s name\n", textout.Wrap(strings.TrimSuffix(r.introduction(len(tensors), v)+"; "+r.measures(), "; ")+":", 80, ""), text[0])
 	for i, t := range tensors {
 		if v.Sort == ByRisk && tensors[0].Risk.Reason != NoReason && (i == 0 || t.Risk.Reason != tensors[i-1].Risk.Reason) {
 			fmt.Fprintf(w, "- %s:\n", headings[t.Risk.Reason])
 		}
 		name := textout.Name(t.Name)
 		if !v.Wide {
-			name = textout.Shorten(name, max(left, 20))
+			name = textout.Shorten(name, max(79-len(text[0]), 20))
 		}
-		printCells(w, rows[1+i], widths, name)
+		fmt.Fprintln(w, text[1+i], name)
 		if n := t.Values; n.nonFinite() > 0 {
 			fmt.Fprintf(w, "    ^ %d NaN, %d +Inf, %d -Inf, the first at element %d\n", n.NaN, n.PosInf, n.NegInf, *n.FirstNonFinite)
+		}
+		if t.Risk.Keep != "" {
+			fmt.Fprintf(w, "    ^ keep it in %s: %s\n", t.DType, t.Risk.Keep)
 		}
 		t.Scales.printFaults(w)
 		t.printUnjudged(w)
 	}
-	if len(r.Files) > 1 {
+	if more := len(r.Tensors) - len(tensors); more > 0 {
+		fmt.Fprintf(w, "  and %d more: --top 0 shows all\n", more)
+	}
+}
+
+// printFiles says which files the numbers in the table of tensors stand for.
+func (r *Report) printFiles(w io.Writer, tensors []*TensorReport) {
+	if len(r.Files) > 1 && len(tensors) > 0 {
 		fmt.Fprintln(w)
-		for i, f := range r.Files {
+	}
+	for i, f := range r.Files {
+		if len(r.Files) > 1 && slices.ContainsFunc(tensors, func(t *TensorReport) bool { return t.file == i }) {
 			fmt.Fprintf(w, "file %d: %s\n", i+1, textout.Name(f.Path))
 		}
 	}
 }
 
+// introduction says which tensors a table has, in which order.
 func (r *Report) introduction(shown int, v View) string {
 	which := "Tensors"
 	if shown < len(r.Tensors) {
 		which = fmt.Sprintf("%d of %d tensors", shown, len(r.Tensors))
 	}
-	order := v.Sort.said()
+	return which + ", " + v.Sort.said()
+}
+
+// measures says what the columns are that come from the judging recipe.
+func (r *Report) measures() string {
 	if r.Judge == "" {
-		return fmt.Sprintf("%s, %s:", which, order)
+		return ""
 	}
-	return fmt.Sprintf("%s, %s; lost (saturated, flushed or made NaN), row and block error and SQNR in dB are under %s:", which, order, r.Judge)
+	return fmt.Sprintf("lost (saturated, flushed or made NaN), row and block error and SQNR in dB are under %s", r.Judge)
 }
 
-// columns are the titles of the columns before the name.
-func (r *Report) columns() []string {
-	titles := []string{"type", "shape", "amax", "crest"}
-	if len(r.Ranking) > 0 {
-		titles = append(titles, "lost", "row", "block", "SQNR")
+// columns are what is said of each tensor besides its name.
+func (r *Report) columns() []column[*TensorReport] {
+	all := []column[*TensorReport]{
+		{"type", true, (*TensorReport).typeName},
+		{"shape", true, func(t *TensorReport) string { return shape(t.weightShape) }},
+		{"amax", false, amax},
+		{"crest", false, crest},
 	}
-	if len(r.Files) > 1 {
-		titles = append(titles, "file")
-	}
-	return titles
-}
-
-// cells are what stands in columns.
-func (r *Report) cells(t *TensorReport) []string {
-	cells := []string{t.typeName(), shape(t.weightShape), amax(t), crest(t)}
 	if len(r.Ranking) > 0 {
-		lost, row, block := "-", "-", "-"
-		if of := t.under(r.Judge); of != nil {
-			lost, row, block = percent(jsonout.Number(t.lost(of))), percent(of.RowError), percent(of.BlockError)
+		under := func(name string, cell func(*TensorReport, *RecipeReport) string) column[*TensorReport] {
+			return column[*TensorReport]{name, false, func(t *TensorReport) string {
+				if of := t.under(r.Judge); of != nil {
+					return cell(t, of)
+				}
+				return "-"
+			}}
 		}
-		cells = append(cells, lost, row, block, textout.Decibels(r.sqnr(t)))
+		all = append(all,
+			under("lost", func(t *TensorReport, of *RecipeReport) string { return percent(jsonout.Number(t.lost(of))) }),
+			under("row", func(_ *TensorReport, of *RecipeReport) string { return percent(of.RowError) }),
+			under("block", func(_ *TensorReport, of *RecipeReport) string { return percent(of.BlockError) }),
+			under("SQNR", func(_ *TensorReport, of *RecipeReport) string { return textout.Decibels(float64(of.SQNR)) }))
 	}
 	if len(r.Files) > 1 {
-		cells = append(cells, strconv.Itoa(t.file+1))
+		all = append(all, column[*TensorReport]{"file", false, func(t *TensorReport) string { return strconv.Itoa(t.file + 1) }})
 	}
-	return cells
+	return all
 }
 
 // typeName is the type of a tensor, or the format of codes that are bytes.
@@ -346,13 +393,6 @@ func crest(t *TensorReport) string {
 	return strconv.FormatFloat(float64(t.Values.Crest), 'g', 3, 64)
 }
 
-func rangeBits(t *TensorReport) string {
-	if bits := t.values().bits; bits == bits {
-		return strconv.FormatFloat(bits, 'f', 1, 64)
-	}
-	return "-"
-}
-
 // shape writes the extents of a tensor, "1" for a scalar.
 func shape(extents []int) string {
 	if len(extents) == 0 {
@@ -363,29 +403,4 @@ func shape(extents []int) string {
 		parts = append(parts, strconv.Itoa(n))
 	}
 	return strings.Join(parts, "x")
-}
-
-func columnWidths(rows [][]string) []int {
-	widths := make([]int, len(rows[0]))
-	for _, row := range rows {
-		for i, cell := range row {
-			widths[i] = max(widths[i], len(cell))
-		}
-	}
-	return widths
-}
-
-// leftColumns are the type and the shape, whose cells begin at the left.
-const leftColumns = 2
-
-func printCells(w io.Writer, cells []string, widths []int, name string) {
-	fmt.Fprint(w, "  ")
-	for i, cell := range cells {
-		if i < leftColumns {
-			fmt.Fprintf(w, "%-*s ", widths[i], cell)
-		} else {
-			fmt.Fprintf(w, "%*s ", widths[i], cell)
-		}
-	}
-	fmt.Fprintln(w, name)
 }

@@ -91,7 +91,7 @@ func TestSentencesFollow(t *testing.T) {
 		for _, f := range r.Findings {
 			require.Empty(t, f.Follows, "the first seed concludes nothing")
 		}
-		require.Contains(t, labtest.Sentences(r), "inputs-last is not judged, gradients-last is not judged")
+		require.NotContains(t, labtest.Sentences(r), "not judged", "said once, of all")
 	}
 	require.Equal(t, report.Met, goal(t, still, weightsLast).Outcome)
 	require.Equal(t, report.Missed, goal(t, moving, weightsLast).Outcome)

@@ -229,9 +229,9 @@ func (g *study) delayedFindings(goals []report.Goal) []report.Finding {
 		return fmt.Sprintf("from %.3g to %.3g in %s", ratio(o, 0.01), ratio(o, 0.99), shortName(o.name))
 	}
 	return []report.Finding{
-		report.NewFinding(fmt.Sprintf("A block's amax over that of the last step goes %s and %s, where another token takes its place in each step, and %s, whose values stay where they are (98 %% of blocks). The scale of the last step has room for %.3f times the amax of that step. As declared, of all seeds: %s.",
+		report.NewFinding(fmt.Sprintf("A block's amax over that of the last step goes %s and %s, where another token takes its place in each step, and %s, whose values stay where they are (98 %% of blocks). The scale of the last step has room for %.3f times the amax of that step.%s",
 			of(product), of(gradient), of(weight), roomInE4M3,
-			report.Outcomes(goals, "inputs-last", "gradients-last", "inputs-saturate", "gradients-saturate"))),
+			report.Outcomes(goals, "As declared, of all seeds", "inputs-last", "gradients-last", "inputs-saturate", "gradients-saturate"))),
 		g.delayedFinding(product, goals), g.delayedFinding(gradient, goals),
 		g.longFinding(gradient),
 	}
@@ -240,8 +240,8 @@ func (g *study) delayedFindings(goals []report.Goal) []report.Finding {
 // delayedFinding says what scales from the past cost an operand.
 func (g *study) delayedFinding(o *operand, goals []report.Goal) report.Finding {
 	now, last, few, long := g.track(o, blockNow), g.track(o, blockLast), g.track(o, blockFew), g.track(o, blockLong)
-	return report.NewFinding(fmt.Sprintf("Under the scales of the last step values saturate in %s of the blocks of %s. Its SQNR is %s just in time, %s under the scales of the last step, %s under those of the largest amax of %d steps, and %s under those of all steps. As declared, of all seeds: %s.",
-		report.Percent(last.saturatedBlocks()), shortName(o.name), report.Decibels(now.sqnr()), report.Decibels(last.sqnr()), report.Decibels(few.sqnr()), fewSteps, report.Decibels(long.sqnr()), report.Outcomes(goals, "block-last")))
+	return report.NewFinding(fmt.Sprintf("Under the scales of the last step values saturate in %s of the blocks of %s. Its SQNR is %s just in time, %s under the scales of the last step, %s under those of the largest amax of %d steps, and %s under those of all steps.%s",
+		report.Percent(last.saturatedBlocks()), shortName(o.name), report.Decibels(now.sqnr()), report.Decibels(last.sqnr()), report.Decibels(few.sqnr()), fewSteps, report.Decibels(long.sqnr()), report.Outcomes(goals, "As declared, of all seeds", "block-last")))
 }
 
 // longFinding says what a long history leaves of small blocks.
@@ -265,9 +265,9 @@ func (g *study) recipeFindings(goals []report.Goal) []report.Finding {
 	clamped, free := g.profile(small, scaling.DeepSeek, fp8.E4M3), g.profile(small, scaling.TEBlock, fp8.E4M3)
 	floor, up := g.profile(g.subjects[0], scaling.MXFloor, fp8.E4M3), g.profile(g.subjects[0], scaling.MXRCeil, fp8.E4M3)
 	return []report.Finding{
-		report.NewFinding(fmt.Sprintf("With scales that are powers of two, the SQNR by tensor (te-current-pow2) and by block (te-block-pow2) differs by at most %s on %s. What 1x128 is worth, as declared, of all seeds: %s.",
+		report.NewFinding(fmt.Sprintf("With scales that are powers of two, the SQNR by tensor (te-current-pow2) and by block (te-block-pow2) differs by at most %s on %s.%s",
 			report.Decibels(apart), strings.Join(names, ", "),
-			report.Outcomes(goals, "tile-input", "tile-gradient", "tile-flushes"))),
+			report.Outcomes(goals, "What 1x128 is worth, as declared, of all seeds", "tile-input", "tile-gradient", "tile-flushes"))),
 		report.NewFinding(fmt.Sprintf("With amax raised to 1e-4 (deepseek), the SQNR of %s is %s with %s of the nonzero values flushed, and without (te-block) %s with %s.",
 			shortName(small.name), report.Decibels(clamped.sqnr()), report.Percent(clamped.flushedShare()), report.Decibels(free.sqnr()), report.Percent(free.flushedShare()))),
 		report.NewFinding(fmt.Sprintf("Rounding the scale down, as the Microscaling specification does (mx-floor), saturates %s of the values of %s, whose SQNR is %s with it and %s with the scale rounded up (mx-rceil).",

@@ -16,10 +16,10 @@ func (r *results) report() *report.Report {
 			report.NewFinding(fmt.Sprintf("The training loss of the last two thirds of the steps is above that of BF16 by %s in FP8 (in brackets "+
 				"the interval over seeds), by %s under DeepSeek-V3's recipe, by %s in MXFP8, by %s under delayed "+
 				"scales, and by %s in BF16 with a rate that is lower by a fifth. Without biases that balance "+
-				"experts BF16 itself is off by %s. As declared: %s.",
+				"experts BF16 itself is off by %s.%s",
 				percent(r.gap(fp8Arm)), percent(r.gap(deepSeekArm)), percent(r.gap(mxfp8Arm)),
 				percent(r.gap(delayedArm)), percent(r.gap(slowerArm)), percent(r.gap(unbalancedArm)),
-				report.Outcomes(goals, "loss-fp8", "loss-deepseek-v3", "loss-mxfp8", "loss-lower-rate"))),
+				report.Outcomes(goals, "As declared", "loss-fp8", "loss-deepseek-v3", "loss-mxfp8", "loss-lower-rate"))),
 			r.loadFinding(goals),
 			r.choiceFinding(goals),
 			r.expertFinding(goals),
@@ -175,11 +175,11 @@ func (r *results) loadFinding(goals []report.Goal) report.Finding {
 	of := func(values []float64) float64 { return statistics.Mean(values) }
 	return report.NewFinding(fmt.Sprintf("The coefficient of variation of the experts' loads, over the last "+
 		"third of the steps together, is %.3f in BF16 with biases and %.3f without, and %.3f in FP8 with "+
-		"them; within a step it is %.3f, %.3f and %.3f. As declared: %s.",
+		"them; within a step it is %.3f, %.3f and %.3f.%s",
 		of(r.lasting(bf16Arm, variation)), of(r.lasting(unbalancedArm, variation)),
 		of(r.lasting(fp8Arm, variation)), of(r.byStep(bf16Arm, variation)),
 		of(r.byStep(unbalancedArm, variation)), of(r.byStep(fp8Arm, variation)),
-		report.Outcomes(goals, "balanced", "load-fp8", "load-no-biases")))
+		report.Outcomes(goals, "As declared", "balanced", "load-fp8", "load-no-biases")))
 }
 
 // choiceFinding says which choices change, and what becomes of gradients.
@@ -188,11 +188,11 @@ func (r *results) choiceFinding(goals []report.Goal) report.Finding {
 	return report.NewFinding(fmt.Sprintf("Of the choices that a model makes, this many are not those of the "+
 		"same weights in FP32, though the router's own product is FP32: in BF16 %s, in FP8 %s. With the "+
 		"router's operands in BF16, E4M3 and E2M1 it is %s, %s and %s. The error of gradients is above "+
-		"FP8's by %s with tiles of 128x128 for gradients, and by %s in E5M2. As declared: %s.",
+		"FP8's by %s with tiles of 128x128 for gradients, and by %s in E5M2.%s",
 		changes(bf16There), changes(fp8There), changes(routerBF16There), changes(routerE4M3There),
 		changes(routerE2M1There), percent(r.above(blocksThere, fp8There)),
 		percent(r.above(e5m2There, fp8There)),
-		report.Outcomes(goals, "choices-fp8", "choices-router-e2m1", "error-gradient-blocks", "error-e5m2")))
+		report.Outcomes(goals, "As declared", "choices-fp8", "choices-router-e2m1", "error-gradient-blocks", "error-e5m2")))
 }
 
 // expertFinding says how experts differ, and what that does.
@@ -202,11 +202,11 @@ func (r *results) expertFinding(goals []report.Goal) report.Finding {
 		"above the least of the layer. Of these inputs become 0: with one scale for the tokens of all "+
 		"experts %s, with one for those of each expert %s, with one for 1x128 %s. Under delayed scales "+
 		"saturate of a million values %s in experts to choose from, and %s in the shared one; under the "+
-		"default recipe %s. As declared: %s.",
+		"default recipe %s.%s",
 		report.Interval(r.spread(inputOfDown), "%.2f", ""), flushed(oneScale), flushed(scaleEach), flushed(scaleTile),
 		report.Interval(r.saturated(delayedArm, false), "%.1f", ""), report.Interval(r.saturated(delayedArm, true), "%.1f", ""),
 		report.Interval(r.saturated(fp8Arm, false), "%.1f", ""),
-		report.Outcomes(goals, "amax-spread", "shared-scale", "late-saturated")))
+		report.Outcomes(goals, "As declared", "amax-spread", "shared-scale", "late-saturated")))
 }
 
 func (r *results) limits() []string {

@@ -107,11 +107,10 @@ func (r *results) report() *report.Report {
 			report.NewFinding(fmt.Sprintf("Held-out loss is above that of FP32 by %s in FP8 (in brackets "+
 				"the interval over seeds), by %s in E5M2 with one scale per tensor, which seed by seed is %s "+
 				"above FP8, and by %s under stale scales. The last two are no controls of the loss: pilots say "+
-				"that at this scale it cannot tell them from FP32 by the margin, whether they do harm or not. "+
-				"Their controls are errors of gradients: %s.",
+				"that at this scale it cannot tell them from FP32 by the margin, whether they do harm or not.%s",
 				said(r.gap(fp8Arm)), said(r.gap(e5m2Arm)),
 				said(statistics.Differences(r.gap(e5m2Arm), r.gap(fp8Arm))), said(r.gap(staleArm)),
-				report.Outcomes(goals, "error-e5m2", "sum-e5m2", "error-stale"))),
+				report.Outcomes(goals, "Their controls are errors of gradients", "error-e5m2", "sum-e5m2", "error-stale"))),
 			r.gradientFinding(goals),
 			r.batchesFinding(goals),
 		},
@@ -251,10 +250,9 @@ func said(values []float64) string { return report.Interval(values, "%+.4f", " %
 func (r *results) gradientFinding(goals []report.Goal) report.Finding {
 	more := statistics.Differences(r.gradient(e5m2Arm, relative), r.gradient(fp8Arm, relative))
 	return report.NewFinding(fmt.Sprintf("The gradient of a batch is off by this much of its length: in "+
-		"FP8 %s, in E5M2 with one scale per tensor %s, seed by seed %s more than in FP8. Against BF16's "+
-		"error, as declared: %s.",
+		"FP8 %s, in E5M2 with one scale per tensor %s, seed by seed %s more than in FP8.%s",
 		said(r.gradient(fp8Arm, relative)), said(r.gradient(e5m2Arm, relative)), said(more),
-		report.Outcomes(goals, "error-fp8", "error-deepseek-v3", "error-e5m2")))
+		report.Outcomes(goals, "Against BF16's error, as declared", "error-fp8", "error-deepseek-v3", "error-e5m2")))
 }
 
 // batchesFinding says how far errors of gradients average out.
@@ -263,10 +261,10 @@ func (r *results) batchesFinding(goals []report.Goal) report.Finding {
 	return report.NewFinding(fmt.Sprintf("The mean of %d batches has %s of the error that one batch's "+
 		"gradient has in FP8; if errors were independent from batch to batch it would be %.1f %%. The "+
 		"part that is the same in all batches is %s of the squared error in FP8, and %s where codes are "+
-		"truncated. As declared: %s.",
+		"truncated.%s",
 		n, said(r.gradient(fp8Arm, fallen)), 100/math.Sqrt(float64(n)),
 		said(r.gradient(fp8Arm, persistent)), said(r.gradient(truncatedArm, persistent)),
-		report.Outcomes(goals, "lasting-fp8", "lasting-deepseek-v3", "lasting-truncated")))
+		report.Outcomes(goals, "As declared", "lasting-fp8", "lasting-deepseek-v3", "lasting-truncated")))
 }
 
 func (r *results) limits() []string {

@@ -213,12 +213,12 @@ func (s *study) findings(goals []report.Goal) []report.Finding {
 	}
 	first := s.samples[0]
 	return []report.Finding{
-		report.NewFinding(fmt.Sprintf("With %d workers of %s, of the nonzero values underflow %s; of values and sums overflow %s; means of the seeds. As declared: %s.",
+		report.NewFinding(fmt.Sprintf("With %d workers of %s, of the nonzero values underflow %s; of values and sums overflow %s; means of the seeds.%s",
 			n, sequences.name, s.each(sequences, n, underflow), s.each(sequences, n, overflow),
-			report.Outcomes(goals, "post-overflows", "auto-overflows", "auto-underflows", "dense-pre", "dense-root"))),
-		report.NewFinding(fmt.Sprintf("The mean is off by %s; when all workers have the same, by %s. Divided after it is off by %s percent of its length more than divided before. As declared: %s.",
+			report.Outcomes(goals, "As declared", "post-overflows", "auto-overflows", "auto-underflows", "dense-pre", "dense-root"))),
+		report.NewFinding(fmt.Sprintf("The mean is off by %s; when all workers have the same, by %s. Divided after it is off by %s percent of its length more than divided before.%s",
 			s.each(sequences, n, meanError), s.each(alike, n, meanError), s.more(post, pre),
-			report.Outcomes(goals, "auto-error-pre", "auto-error-post", "alike-post"))),
+			report.Outcomes(goals, "As declared", "auto-error-pre", "auto-error-post", "alike-post"))),
 		report.NewFinding(fmt.Sprintf("From 16 to 32 times a value on, the value is at most half a step of E4M3, and adding it to a sum changes nothing. Divided before, gradients that are all the same are off by %s workers.", strings.Join(sums, ", "))),
 		report.NewFinding(fmt.Sprintf("The automatic factor ends at %.3g for %d workers with %s, and at %.3g when all have the same (medians of tensors; 1/n is %.3g, 1/√n %.3g). It moves by halves, so it may be half of what would do.",
 			at(sequences, auto, factor), n, sequences.name, at(alike, auto, factor), 1/float64(n), 1/math.Sqrt(float64(n)))),

@@ -22,6 +22,7 @@ class Chart {
     this.rows = rows(this.series);
     this.smooth = this.smooth && this.series.some(curve => curve.joins && curve.x.length > 10);
     this.full = this.spanX();
+    this.alone = this.shared && this.series.length === 1; // and needs no legend
     this.buildLegend();
     this.buildTools();
     this.u = new uPlot(this.options(), this.data(), this.host);
@@ -77,7 +78,7 @@ class Chart {
         drawAxes: [u => drawReferences(u, this, this.colors)],
         drawSeries: [(u, i) => {
           const index = i - 1;
-          if (index < this.series.length) drawMarks(u, this.series[index], this.color(this.series[index]), this.barShare(index));
+          if (index < this.series.length) drawMarks(u, this.series[index], this.color(this.series[index]), this.barShare(index), this.shared?.bar);
         }],
         draw: [u => {
           if (this.series.some(curve => curve.mark === "bars")) drawReferences(u, this, this.colors); // they cover them
@@ -99,7 +100,7 @@ class Chart {
 
   size() {
     const width = Math.max(200, this.host.clientWidth);
-    return { width, height: width < 560 ? 260 : 340 };
+    return { width, height: this.shared ? 170 : width < 560 ? 260 : 340 };
   }
 
   axis(scale, rest) {
@@ -127,7 +128,7 @@ class Chart {
   }
 
   ticksOf(scale, u, low, high) {
-    if (scale === "y") return ticks(low, high, clamp(Math.floor(u.bbox.height / uPlot.pxRatio / 36), 3, 8), { log: this.logY });
+    if (scale === "y") return ticks(low, high, clamp(Math.floor(u.bbox.height / uPlot.pxRatio / (this.shared ? 20 : 36)), 3, 8), { log: this.logY });
     if (this.labels) {
       const every = this.layLabels().every;
       return this.labels.map((label, index) => ({ at: index, label, index })).filter(t => t.at >= low && t.at <= high && t.index % every === 0);
@@ -157,11 +158,12 @@ class Chart {
   // left is the room that a slanted label needs beside the axis, right that of half a label.
   left() {
     const { reach } = this.layLabels();
-    return reach ? Math.max(0, reach - 40 - (this.host.clientWidth - 80) / this.labels.length / 2) : 0;
+    return reach ? Math.max(0, reach - 30 - (this.host.clientWidth - 80) / this.labels.length / 2) : 0;
   }
   right() { return 18; }
 
   spanX() {
+    if (this.shared) return this.shared.x;
     if (this.labels) return [-0.5, this.labels.length - 0.5];
     let all = [Infinity, -Infinity];
     for (const { x } of this.series) {
@@ -180,6 +182,7 @@ class Chart {
 
   // spanY includes all points that are in view; of a line of which there is none, those to its left and right.
   spanY() {
+    if (this.shared && !this.zoom) return this.shared.y;
     const [left, right] = this.zoom ?? this.full;
     let low = Infinity, high = -Infinity, zero = this.zero;
     const include = y => { if (!this.logY || y > 0) { low = Math.min(low, y); high = Math.max(high, y); } };
@@ -292,6 +295,7 @@ class Chart {
       legend.append(button);
       return { button, value };
     });
+    legend.hidden = this.alone;
     this.paintLegend();
   }
 
@@ -332,6 +336,7 @@ class Chart {
     this.series.forEach((curve, i) => {
       this.entries[i].value.textContent = shown && curve.shown ? this.valueAt(curve, i, idx, idxs[i + 1]) : "";
     });
+    if (shown && this.alone) this.at.textContent += ": " + this.entries[0].value.textContent;
   }
 
   valueAt(curve, i, row, nearest) {
@@ -372,7 +377,7 @@ class Chart {
     this.tools.reset = button("Reset zoom", () => this.show(null));
     this.tools.reset.hidden = true;
     const picture = this.figure.querySelector("noscript");
-    if (picture) button("Save as SVG", () => save(pictureIn(picture.textContent), (this.title || "chart") + ".svg"));
+    if (picture && !this.shared) button("Save as SVG", () => save(pictureIn(picture.textContent), (this.title || "chart") + ".svg"));
   }
 
   listen() {

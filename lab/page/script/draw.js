@@ -36,12 +36,12 @@ function withinPlot(u, draw) {
 }
 
 // drawMarks draws the marks, error bars and bars of a curve.
-function drawMarks(u, curve, color, share) {
+function drawMarks(u, curve, color, share, bar) {
   withinPlot(u, (ctx, ratio) => {
     ctx.strokeStyle = ctx.fillStyle = color;
     ctx.lineWidth = 1.6 * ratio;
     const toX = x => u.valToPos(x, "x", true), toY = y => u.valToPos(y, "y", true);
-    if (curve.mark === "bars") return drawBars(ctx, u, curve, toX, toY, share);
+    if (curve.mark === "bars") return drawBars(ctx, u, curve, toX, toY, share, bar);
     const glyph = glyphs[curve.mark] ?? glyphs.dots;
     const only = curve.mark === "line" ? curve.alone : null; // points between gaps, of which a line shows nothing
     curve.y.forEach((y, i) => {
@@ -62,10 +62,10 @@ function drawSpread(ctx, x, y, spread, toY, scale, ratio) {
   ctx.stroke();
 }
 
-// drawBars draws bars as wide as the smallest distance allows. share is [which, of how many] stand side by side.
-function drawBars(ctx, u, curve, toX, toY, [which, many]) {
+// drawBars draws bars of a width, or as wide as the smallest distance allows. share is [which, of how many] stand side by side.
+function drawBars(ctx, u, curve, toX, toY, [which, many], bar) {
   const places = curve.x.map(toX);
-  const slot = 0.9 * places.reduce((least, x, i) => i > 0 && x > places[i - 1] ? Math.min(least, x - places[i - 1]) : least, u.bbox.width / 8);
+  const slot = 0.9 * (bar ? toX(u.scales.x.min + bar) - toX(u.scales.x.min) : places.reduce((least, x, i) => i > 0 && x > places[i - 1] ? Math.min(least, x - places[i - 1]) : least, u.bbox.width / 8));
   const bottom = clamp(toY(u.scales.y.distr === 3 ? u.scales.y.min : 0), u.bbox.top, u.bbox.top + u.bbox.height);
   places.forEach((x, i) => {
     if (curve.y[i] === null) return;
