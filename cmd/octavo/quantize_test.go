@@ -360,10 +360,10 @@ func TestQuantizeReplacesOutput(t *testing.T) {
 
 func TestQuantizeUsage(t *testing.T) {
 	path := kinds(t)
-	fail(t, 2, `required flag(s) "out", "profile" not set`, "quantize", path)
-	fail(t, 2, `required flag(s) "profile" not set`, "quantize", path, "-o", filetest.Output(t))
-	fail(t, 2, `invalid argument "te" for "--profile" flag: want one of te-current, te-current-pow2,`, "quantize", path, "-o", filetest.Output(t), "--profile", "te")
-	fail(t, 2, `want one of te-current`, "quantize", path, "-o", filetest.Output(t), "--profile", "")
+	fail(t, 2, `required flag(s) "out", "recipe" not set`, "quantize", path)
+	fail(t, 2, `required flag(s) "recipe" not set`, "quantize", path, "-o", filetest.Output(t))
+	fail(t, 2, `invalid argument "te" for "--recipe" flag: there is no recipe "te": octavo help recipes lists them`, "quantize", path, "-o", filetest.Output(t), "--profile", "te")
+	fail(t, 2, `there is no recipe ""`, "quantize", path, "-o", filetest.Output(t), "--profile", "")
 	fail(t, 2, `use te-current`, "quantize", path, "-o", filetest.Output(t), "--profile", "te-delayed")
 	fail(t, 2, `unknown format "f8"`, "quantize", path, "-o", filetest.Output(t), "--profile", "te-block", "--format", "f8")
 	fail(t, 2, `want tensor, row, or RxC such as 128x128`, "quantize", path, "-o", filetest.Output(t), "--profile", "te-block", "--block", "128")

@@ -78,6 +78,7 @@ func newRoot() *cobra.Command {
 	replay := newReplayCommand() // its name before it was a part of train
 	replay.Hidden = true
 	root.AddCommand(newDemoCommand(), replay)
+	root.SetGlobalNormalizationFunc(oldNames)
 	addHelp(root)
 	addProgressFlags(root)
 	addVersionFlag(root)
