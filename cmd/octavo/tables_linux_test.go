@@ -30,7 +30,6 @@ func TestTablesFit(t *testing.T) {
 	}{
 		"quantize": {[]string{"quantize", path, "-o", filetest.Output(t), "--recipe", "nvfp4"}, "SQNR dB"},
 		"certify":  {[]string{"certify", "--steps", "1", "--vary", "order"}, "against"},
-		"help":     {[]string{"help", "recipes"}, "deepseek-v3"},
 	} {
 		for _, columns := range []uint16{60, 80, 120} {
 			term := terminaltest.Open(t, columns)
