@@ -154,7 +154,9 @@ func TestPrecisions(t *testing.T) {
 		weights, moments float64 // bytes of a parameter in a linear layer; of both moments
 	}{
 		{"bf16", 2, 8},
-		{"fp8", 1, 8},
+		{"fp8", 1 + 4./(128*128), 8},
+		{"te-current", 1, 8},
+		{"mxfp8", 2 * (1 + 1./32), 8},
 		{"deepseek-v3", 1 + 4./(128*128), 4},
 		{"octavo", 1 + 4./(128*128), 2 + 8./128},
 	} {
@@ -178,7 +180,9 @@ func TestPrecisions(t *testing.T) {
 	assert.InDelta(t, each(2*2*d+2*3*d+scales*3*d+scales*2*h), all["octavo"], 1)
 	assert.InDelta(t, each(2*2*d+2*3*d+scales*2*d+(1.5+4./128)*d+scales*2*h), all["deepseek-v3"], 1)
 	// A layer after attention reads FP8, and attention's backward pass BF16.
-	assert.InDelta(t, each(2*2*d+2*3*d+2*d+3*d+h+2*2*h), all["fp8"], 100)
+	assert.InDelta(t, each(2*2*d+2*3*d+2*d+3*d+h+2*2*h), all["te-current"], 100)
+	assert.InDelta(t, each(2*2*d+2*3*d+scales*2*d+(scales+2)*d+scales*h+2*2*h), all["fp8"], 100)
+	assert.InDelta(t, each(2*2*d+2*3*d+33./32*2*d+(33./32+2)*d+33./32*h+2*2*h), all["mxfp8"], 100)
 }
 
 // TestRecompute: what is computed again is not kept, and takes no more than before.

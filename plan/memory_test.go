@@ -122,8 +122,8 @@ func TestAnchors(t *testing.T) {
 	assert.InDelta(t, 43.1338, gibOf(mem.Peak()), 0.06)
 
 	fp8 := v2
-	fp8.Precision = precision(t, "fp8")
-	checkStages(t, "fp8", fp8, 43.0984)
+	fp8.Precision = precision(t, "te-current")
+	checkStages(t, "te-current", fp8, 43.0984)
 
 	v3 := v2
 	v3.Model = shape(t, "deepseek-v3", 61, nil)

@@ -54,7 +54,8 @@ func twins() map[string]twin {
 		profile scaling.Profile
 		nn.ActivationFormat
 	}{
-		"bf16": {}, "fp8": {scaling.TECurrent, nn.ActivationsFP8}, "octavo": {scaling.TEBlock, nn.ActivationsFP8SwiGLU},
+		"bf16": {}, "te-current": {scaling.TECurrent, nn.ActivationsFP8}, "fp8": {scaling.TEBlockPow2, nn.ActivationsFP8},
+		"octavo":      {scaling.TEBlock, nn.ActivationsFP8SwiGLU},
 		"deepseek-v3": {scaling.TEBlock, nn.ActivationsDeepSeekV3},
 	} {
 		p := nnPrecision(name)

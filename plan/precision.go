@@ -28,8 +28,10 @@ var (
 
 	alongTokens = Numbers{Bits: 8, Block: tensor.Block{Rows: 128, Cols: 1}, ScaleBits: 32}
 
-	// MXFP4 has a scale of 8 bits for 32 (OCP Microscaling Formats 1.0).
-	mxfp4 = Numbers{Bits: 4, Block: tensor.Block{Rows: 1, Cols: 32}, ScaleBits: 8}
+	// MXFP8 and MXFP4 have a scale of 8 bits for 32 (OCP Microscaling Formats 1.0).
+	mxfp8       = Numbers{Bits: 8, Block: tensor.Block{Rows: 1, Cols: 32}, ScaleBits: 8}
+	mxfp8Tokens = Numbers{Bits: 8, Block: tensor.Block{Rows: 32, Cols: 1}, ScaleBits: 8}
+	mxfp4       = Numbers{Bits: 4, Block: tensor.Block{Rows: 1, Cols: 32}, ScaleBits: 8}
 
 	// perTensor is FP8 under one FP32 scale.
 	perTensor = Numbers{Bits: 8, ScaleBits: 32}
@@ -106,8 +108,12 @@ type Precision struct {
 // Precisions returns named recipes:
 //
 //   - bf16: the zero value
-//   - fp8: as TransformerEngine under Megatron-LM with primary weights in FP8 under one scale
-//     for a tensor: weights and inputs of linear layers of 1 byte, all else as bf16
+//   - fp8: as package nn has it, with primary weights in FP8 under scales of blocks, inputs of
+//     linear layers under those of tiles along tokens, and all else as bf16
+//   - te-current: as TransformerEngine under Megatron-LM with primary weights in FP8 under one
+//     scale for a tensor: weights and inputs of linear layers of 1 byte, all else as bf16
+//   - mxfp8: the same with a scale of 8 bits for 32; weights are there a second time, since
+//     their scales are along the other dimension in the backward pass
 //   - deepseek-v3: FP8 under scales of blocks, moments in BF16, the input of the layer after
 //     attention in 12 bits, and the inputs of SwiGLU in FP8 in place of its result
 //     (arXiv 2412.19437, sections 3.3.2, 3.3.3 and 3.5.2)
@@ -120,7 +126,9 @@ type Precision struct {
 func Precisions() []Precision {
 	return []Precision{
 		{Name: "bf16"},
-		{Name: "fp8", Weights: perTensor, Inputs: perTensor},
+		{Name: "fp8", Weights: squares, Inputs: alongTokens},
+		{Name: "te-current", Weights: perTensor, Inputs: perTensor},
+		{Name: "mxfp8", Weights: mxfp8, Columnwise: true, Inputs: mxfp8Tokens},
 		{
 			Name: "deepseek-v3", Weights: squares, Moment1: bf16, Inputs: tiles,
 			AttentionOut: Numbers{Bits: 12, Block: tiles.Block, ScaleBits: 32}, SwiGLU: tiles, FromSwiGLU: true,

@@ -10,7 +10,7 @@ import (
 	"github.com/octavo-fp8/octavo/cmd/internal/claim"
 	"github.com/octavo-fp8/octavo/cmd/internal/display"
 	show "github.com/octavo-fp8/octavo/cmd/internal/evaluate"
-	"github.com/octavo-fp8/octavo/nn/evaluate"
+	"github.com/octavo-fp8/octavo/cmd/internal/vocabulary"
 	"github.com/octavo-fp8/octavo/oracle"
 )
 
@@ -43,12 +43,9 @@ func newAgreeCommand() *cobra.Command {
 	markRequired(cmd, "model")
 	for i, side := range []string{"a", "b"} {
 		c := &f.Claims[i]
-		named := func(name string) (string, error) {
-			_, err := evaluate.ParseRecipe(name)
-			return name, err
-		}
-		flags.Var(&parsed[string]{&c.Recipe, "", "RECIPE", named}, "claim-"+side,
-			"what its layers are said to compute (default: what the dump or the model says)")
+		named := func(name string) (string, error) { return name, vocabulary.Evaluating.Check(name) }
+		valueFlag(cmd, &parsed[string]{&c.Recipe, "", "RECIPE", named}, "claim-"+side,
+			"what its layers are said to compute (default: what the dump or the model says)", vocabulary.Evaluating.Names()...)
 		flags.StringArrayVar(&c.Exclude, "exclude-"+side, nil, "`NAME` of layers that it does not quantize; may be repeated")
 		sums := func(name string) (oracle.Kernel, error) {
 			a, err := claim.ParseBound(name)
@@ -57,7 +54,8 @@ func newAgreeCommand() *cobra.Command {
 			}
 			return a.Kernel, err
 		}
-		flags.Var(&parsed[oracle.Kernel]{&c.Kernel, "float32", "float32|MODEL", sums}, "sums-"+side, "how its products of codes are added")
+		valueFlag(cmd, &parsed[oracle.Kernel]{&c.Kernel, "float32", "float32|MODEL", sums}, "sums-"+side, "how its products of codes are added",
+			append(claim.GPUs(), "float32")...)
 	}
 	flags.StringArrayVar(&f.exclude, "exclude", nil, "`NAME` of layers that neither quantizes; may be repeated")
 	flags.BoolVar(&f.NoDivergence, "no-divergence", false, "do not run the model to say what layers do to the next token")

@@ -15,7 +15,9 @@ import (
 	auditing "github.com/octavo-fp8/octavo/cmd/internal/audit"
 	"github.com/octavo-fp8/octavo/cmd/internal/claim"
 	"github.com/octavo-fp8/octavo/cmd/internal/display"
+	"github.com/octavo-fp8/octavo/cmd/internal/vocabulary"
 	"github.com/octavo-fp8/octavo/internal/jsonout"
+	"github.com/octavo-fp8/octavo/nn/evaluate"
 	"github.com/octavo-fp8/octavo/oracle"
 	"github.com/octavo-fp8/octavo/oracle/audit"
 	"github.com/octavo-fp8/octavo/oracle/fault"
@@ -28,6 +30,7 @@ type auditFlags struct {
 	model    modelFlags
 	test     tolerance
 	size     auditing.Size
+	recipe   evaluate.Recipe // of drawn operands
 	kase     string
 	list     bool
 	typ      fault.Type
@@ -109,7 +112,7 @@ func (f *auditFlags) add(cmd *cobra.Command) {
 	f.addFlags(cmd, "")
 	flags.Var(&parsed[auditing.Size]{&f.size, "", "MxNxK", f.parseSize}, "generate", "draw operands of shapes [M, K] and [N, K]")
 	flags.Var(oneOf{&parsed[oracle.Pattern]{&f.size.Pattern, "bell", "NAME", oracle.ParsePattern}, namesOf(oracle.Patterns())}, "pattern", "distribution of drawn operands")
-	profileFlag(cmd, &f.size.Profile, "quantizes drawn operands (default te-block-pow2)")
+	recipeFlag(cmd, &f.recipe, "fp8", vocabulary.Quantizing, "quantizes drawn operands, see octavo help recipes", vocabulary.Quantizing.Recipe)
 	seedFlag(cmd, &f.size.Seed, "seed of drawn operands")
 	flags.StringVar(&f.kase, "case", "", "`NAME` of a public case")
 	flags.BoolVar(&f.list, "list", false, "list the public cases")
@@ -211,7 +214,7 @@ func (t *tolerance) criteria(cmd *cobra.Command, typ fault.Type) (all []audit.Cr
 func ofCases() []string {
 	ofProduct := flagNames(func(cmd *cobra.Command) { new(productFlags).addFlags(cmd, "") }, "a", "b")
 	return slices.Concat(flagNames(new(tolerance).add), flagNames(new(modelFlags).add), ofProduct,
-		[]string{"reference", "reference-fault", "type", "pattern", "profile"})
+		[]string{"reference", "reference-fault", "type", "pattern", flagOfRecipes})
 }
 
 // ofFiles are the flags of operands that are read.
@@ -228,6 +231,10 @@ func (f *auditFlags) inputs(cmd *cobra.Command) (*auditing.Inputs, error) {
 	in := &auditing.Inputs{Product: f.Product, Case: f.kase, Size: f.size, Type: f.typ}
 	if !generated {
 		in.Size = auditing.Size{}
+	} else if f.recipe.Name != "" {
+		in.Size.A, in.Size.B = *f.recipe.Input.Recipe, *f.recipe.Weight.Recipe
+	} else {
+		in.Size.A, in.Size.B = scaling.Default(scaling.Input), scaling.Default(scaling.Weight)
 	}
 	switch {
 	case f.kase != "" && (named || generated), named && generated:
@@ -237,19 +244,17 @@ func (f *auditFlags) inputs(cmd *cobra.Command) (*auditing.Inputs, error) {
 			return nil, err
 		}
 		if _, err := audit.CaseNamed(f.kase); err != nil {
-			return nil, usagef("--case %q: want one of %s", f.kase, strings.Join(caseNames(), ", "))
+			return nil, usagef("--case %q: want one of %s%s", f.kase, strings.Join(caseNames(), ", "), vocabulary.Hint(f.kase, caseNames()))
 		}
 		return in, f.checkFiles()
 	case generated && slices.ContainsFunc(ofFiles(), set):
 		return nil, refuse(cmd, " is of operands that are read: --generate draws them", ofFiles()...)
 	case !generated && (f.A.Codes == "" || f.B.Codes == ""):
 		return nil, usagef("want operands by --a and --b, --generate or --case")
-	case !generated && (set("pattern") || set("profile")):
-		return nil, usagef("--pattern and --profile are of what is drawn: add --generate")
+	case !generated && (set("pattern") || set(flagOfRecipes)):
+		return nil, usagef("--pattern and --recipe are of what is drawn: add --generate")
 	case f.source.of == audit.Itself && f.broken.Kind != fault.None:
 		return nil, usagef("--reference-fault is of a reference that is not the kernel itself")
-	case generated && f.size.Profile == "":
-		in.Size.Profile = scaling.TEBlockPow2
 	}
 	var err error
 	if in.Claim, err = f.model.claim(); err != nil {

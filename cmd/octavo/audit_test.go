@@ -165,7 +165,7 @@ func TestAuditMisuse(t *testing.T) {
 		"want 1 at most":                      {"--generate", "8x8x32", "--cosine", "2"},
 		"want a number of 0 or more":          {"--generate", "8x8x32", "--rtol", "-1"},
 		"want a fault as --json prints it":    {"--generate", "8x8x32", "--rtol", "1", "--fault", "scaled"},
-		"--pattern and --profile are of what": {"x", "--a", "a", "--b", "b", "--rtol", "1", "--pattern", "bell"},
+		"--pattern and --recipe are of what":  {"x", "--a", "a", "--b", "b", "--rtol", "1", "--pattern", "bell"},
 		"--bias is of operands that are read": {"--generate", "8x8x32", "--rtol", "1", "--bias", "b"},
 		"--b-outer is of operands that are":   {"--generate", "8x8x32", "--rtol", "1", "--b-outer", "b"},
 		"--a-packed is not for --case":        {"--case", "vllm-29470", "--a-packed"},

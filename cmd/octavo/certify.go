@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/octavo-fp8/octavo/cmd/internal/display"
+	"github.com/octavo-fp8/octavo/cmd/internal/vocabulary"
 	"github.com/octavo-fp8/octavo/internal/certify"
 )
 
@@ -34,7 +35,13 @@ func newCertifyCommand() *cobra.Command {
 		Args:    noArguments,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
 	}
-	nameFlag(cmd, &f.Recipe, "recipe", "what linear layers multiply", named(certify.Recipes())...)
+	recipeFlag(cmd, &f.Recipe, f.Recipe.String(), vocabulary.Certifying, "what linear layers multiply:\n"+strings.Join(vocabulary.Certifying.Names(), ", "),
+		func(name string) (r certify.Recipe, err error) {
+			if err = vocabulary.Certifying.Check(name); err == nil {
+				err = r.UnmarshalText([]byte(name))
+			}
+			return r, err
+		})
 	wholeFlag(cmd, &f.Steps, 1, 10_000, "steps", "steps of training")
 	seedFlag(cmd, &f.Seed, "seed of weights, batches and faults")
 	vary := &parsed[[]string]{&f.Vary, "", "LIST", parseVaried}

@@ -4,13 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/octavo-fp8/octavo/checkpoint"
-	"github.com/octavo-fp8/octavo/internal/tensorfile"
+	"github.com/octavo-fp8/octavo/cmd/internal/vocabulary"
 	"github.com/octavo-fp8/octavo/internal/textout"
 )
 
@@ -22,7 +21,7 @@ type convertFlags struct {
 	recipeFile        string
 	smooth            float64
 	layout            *checkpoint.Layout
-	arithmetic        checkpoint.Arithmetic
+	recipe            string
 	only, except      *regexp.Regexp
 	jobs, top         int
 	resume, overwrite bool
@@ -44,8 +43,8 @@ func newConvertCommand() *cobra.Command {
 	to := &parsed[*checkpoint.Layout]{&f.layout, "", "LAYOUT", parseWritable}
 	cmd.Flags().Var(oneOf{to, writableLayouts()}, "to", "layout to convert to, one of the above (required)")
 	markRequired(cmd, "out", "to")
-	profile := &parsed[checkpoint.Arithmetic]{&f.arithmetic, "", "NAME", parseArithmetic}
-	cmd.Flags().Var(oneOf{profile, arithmetics()}, "profile", "arithmetic of the scales in place of the layout's")
+	recipeFlag(cmd, &f.recipe, "", vocabulary.Arithmetic, "arithmetic of the scales in place of the layout's, see octavo help recipes",
+		func(name string) (string, error) { return name, vocabulary.Arithmetic.Check(name) })
 	onlyFlag(cmd, &f.only, "quantize only the weights whose name matches")
 	cmd.Flags().Var(&parsed[*regexp.Regexp]{&f.except, "", "REGEXP", regexp.Compile}, "except", "quantize no weight whose name matches")
 	cmd.Flags().StringVar(&f.recipeFile, "recipe-file", "", "`FILE` with the recipe of each module, such as of evaluate's --recipe-out")
@@ -76,35 +75,22 @@ func layoutList() string {
 	return text.String()
 }
 
-func writableLayouts() (names []string) {
+func writableLayouts() (list []string) {
 	for _, l := range checkpoint.Layouts() {
 		if l.Writable() {
-			names = append(names, l.Name)
+			list = append(list, l.Name)
 		}
 	}
-	return names
+	return list
 }
 
 func parseWritable(name string) (*checkpoint.Layout, error) {
 	l, err := checkpoint.ParseLayout(name)
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("want one of %s", strings.Join(writableLayouts(), ", "))
+		return nil, vocabulary.Unknown("layout", name, writableLayouts())
 	case !l.Writable():
 		return nil, errors.New("it can be read, not written")
 	}
 	return l, nil
-}
-
-// arithmetics lists the profiles of package scaling and the arithmetic of libraries.
-func arithmetics() []string {
-	libraries := []checkpoint.Arithmetic{checkpoint.CompressedTensors, checkpoint.AutoFP8, checkpoint.ModelOpt}
-	return append(namesOf(libraries), namesOf(tensorfile.Profiles())...)
-}
-
-func parseArithmetic(name string) (checkpoint.Arithmetic, error) {
-	if !slices.Contains(arithmetics(), name) {
-		return "", fmt.Errorf("want one of %s", strings.Join(arithmetics(), ", "))
-	}
-	return checkpoint.Arithmetic(name), nil
 }

@@ -198,7 +198,7 @@ func TestConvertBadInput(t *testing.T) {
 		"layout is unknown":           {args: []string{"--to", "deepseek"}, says: "deepseek-v3", status: exitUsage},
 		"layout is read only":         {args: []string{"--to", "torchao"}, says: "it can be read, not written", status: exitUsage},
 		"arithmetic is of another":    {args: []string{"--to", "ct-mxfp4", "--profile", "autofp8"}, says: "autofp8", status: exitData},
-		"arithmetic is unknown":       {args: []string{"--profile", "fp9"}, says: "want one of", status: exitUsage},
+		"arithmetic is unknown":       {args: []string{"--recipe", "fp9"}, says: "did you mean fp8?", status: exitUsage},
 		"resume and overwrite":        {args: []string{"--resume", "--overwrite"}, says: "give one of them", status: exitUsage},
 		"pattern is none":             {args: []string{"--except", "("}, says: "--except", status: exitUsage},
 		"number of jobs is not whole": {args: []string{"--jobs", "-1"}, says: "whole number", status: exitUsage},

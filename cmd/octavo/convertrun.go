@@ -22,6 +22,7 @@ import (
 	"github.com/octavo-fp8/octavo/cmd/internal/certificate"
 	"github.com/octavo-fp8/octavo/cmd/internal/display"
 	"github.com/octavo-fp8/octavo/cmd/internal/outdir"
+	"github.com/octavo-fp8/octavo/cmd/internal/vocabulary"
 	"github.com/octavo-fp8/octavo/internal/inputfile"
 	"github.com/octavo-fp8/octavo/internal/jsonout"
 	"github.com/octavo-fp8/octavo/internal/textout"
@@ -32,11 +33,12 @@ import (
 
 // conversion is a run of convert.
 type conversion struct {
-	source *checkpoint.Checkpoint
-	plan   *checkpoint.Plan
-	files  []string
-	out    string
-	begun  time.Time
+	arithmetic checkpoint.Arithmetic // "": the layout's
+	source     *checkpoint.Checkpoint
+	plan       *checkpoint.Plan
+	files      []string
+	out        string
+	begun      time.Time
 
 	smoothed string // what smoothing did; "" without
 	before   int    // shards that were complete when it began
@@ -49,6 +51,9 @@ func runConvert(cmd *cobra.Command, args []string, f *convertFlags) error {
 	}
 	c := &conversion{out: f.out, begun: time.Now()}
 	var err error
+	if c.arithmetic, err = vocabulary.InLayout(f.recipe, f.layout); err != nil {
+		return usageError{err}
+	}
 	if c.source, err = checkpoint.Open(args[0]); err != nil {
 		return mendModel(args[0], err)
 	}
@@ -121,7 +126,7 @@ func (c *conversion) checkPlace() error {
 
 // planIt plans the conversion.
 func (c *conversion) planIt(ctx context.Context, cmd *cobra.Command, f *convertFlags) error {
-	o := checkpoint.PlanOptions{Arithmetic: f.arithmetic, Lossless: f.lossless, Smoothed: c.smoothed}
+	o := checkpoint.PlanOptions{Arithmetic: c.arithmetic, Lossless: f.lossless, Smoothed: c.smoothed}
 	if f.only != nil {
 		o.Only = f.only.MatchString
 	}
@@ -384,7 +389,7 @@ func mendSource(err error) error {
 	case errors.Is(err, safetensors.ErrFile):
 		return fmt.Errorf("%w: it is damaged or cut off: get it again", err)
 	case errors.Is(err, checkpoint.ErrLossy):
-		return fmt.Errorf("%w: nothing was written: leave out --lossless, or try another --profile or --except", err)
+		return fmt.Errorf("%w: nothing was written: leave out --lossless, or try another --recipe or --except", err)
 	}
 	return err
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/octavo-fp8/octavo/cmd/internal/display"
 	show "github.com/octavo-fp8/octavo/cmd/internal/evaluate"
 	"github.com/octavo-fp8/octavo/cmd/internal/tokens"
+	"github.com/octavo-fp8/octavo/cmd/internal/vocabulary"
 	"github.com/octavo-fp8/octavo/internal/textout"
 	"github.com/octavo-fp8/octavo/nn/evaluate"
 	"github.com/octavo-fp8/octavo/nn/hf"
@@ -60,9 +61,9 @@ func newEvaluateCommand() *cobra.Command {
 	flags.StringVar(&f.text, "text", "", "`FILE` with the text")
 	flags.StringVar(&f.tokens, "tokens", "", "`FILE` with IDs of tokens instead")
 	nameOf := func(r evaluate.Recipe) string { return r.Name }
-	recipes := listOf[evaluate.Recipe]{&f.recipes, "NAME", evaluate.ParseRecipe, nameOf}
-	flags.Var(oneOf{recipes, evaluate.Names()}, "recipe",
-		"recipe to try; may be repeated, or list several with commas")
+	recipes := listOf[evaluate.Recipe]{&f.recipes, "NAME", vocabulary.Evaluating.Recipe, nameOf}
+	flags.Var(oneOf{recipes, vocabulary.Evaluating.Names()}, flagOfRecipes,
+		"recipe to try, see octavo help recipes; may be repeated, or list several with commas")
 	modes := listOf[evaluate.Mode]{
 		&f.modes, "weights|activations|both", evaluate.ParseMode, evaluate.Mode.String,
 	}

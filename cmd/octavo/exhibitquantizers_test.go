@@ -109,8 +109,8 @@ func tiesAway(v float32, f fp8.Format) (best byte) {
 }
 
 var (
-	claimMXFP4  = []string{"--profile", "mx-rceil", "--block", "1x32"}
-	claimBlocks = []string{"--profile", "deepseek", "--block", "1x128"}
+	claimMXFP4  = []string{"--recipe", "mx-rceil", "--block", "1x32"}
+	claimBlocks = []string{"--recipe", "deepseek", "--block", "1x128"}
 	mxfp4       = plainQuantizer{rows: 40, cols: 320, width: 32, format: fp8.E2M1, powers: true}
 	byBlocks    = plainQuantizer{rows: 48, cols: 640, width: 128, format: fp8.E4M3}
 )

@@ -12,9 +12,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/octavo-fp8/octavo/cmd/internal/vocabulary"
 	"github.com/octavo-fp8/octavo/fp8"
-	"github.com/octavo-fp8/octavo/internal/tensorfile"
-	"github.com/octavo-fp8/octavo/scaling"
 	"github.com/octavo-fp8/octavo/tensor"
 )
 
@@ -195,28 +194,23 @@ func formatFlag(cmd *cobra.Command, value *fp8.Format, def, usage string) {
 }
 
 func blockFlag(cmd *cobra.Command, value *tensor.Block, name, usage string) {
-	cmd.Flags().Var(&parsed[tensor.Block]{value, "", "RxC|row|tensor", tensor.ParseBlock}, name, usage)
+	valueFlag(cmd, &parsed[tensor.Block]{value, "", "RxC|row|tensor", tensor.ParseBlock}, name, usage, "row", "tensor")
 }
 
-func profileFlag(cmd *cobra.Command, value *scaling.Profile, usage string) {
-	cmd.Flags().Var(oneOf{&parsed[scaling.Profile]{value, "", "NAME", parseProfile}, namesOf(tensorfile.Profiles())}, "profile", usage)
+// recipeFlag adds --recipe, whose names are those of a use.
+func recipeFlag[T any](cmd *cobra.Command, value *T, def string, use vocabulary.Use, usage string, parse func(string) (T, error)) {
+	cmd.Flags().Var(oneOf{&parsed[T]{value, def, "NAME", parse}, use.Names()}, flagOfRecipes, usage)
 }
 
-// parseProfile refuses what cannot be applied to a file.
-func parseProfile(name string) (scaling.Profile, error) {
-	p := scaling.Profile(name)
-	switch {
-	case slices.Contains(tensorfile.Profiles(), p):
-		return p, nil
-	case p.Delayed():
-		return "", errors.New("it takes its scale from the amax of earlier steps, which a file does not hold: use te-current")
+// flagOfRecipes is the flag that takes a recipe, which was called profile where it takes one for
+// weights.
+const flagOfRecipes = "recipe"
+
+func oldNames(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+	if name == "profile" {
+		name = flagOfRecipes
 	}
-	return "", fmt.Errorf("want one of %s", profileNames())
-}
-
-// profileNames lists the profiles that can be applied to a file.
-func profileNames() string {
-	return strings.Join(namesOf(tensorfile.Profiles()), ", ")
+	return pflag.NormalizedName(name)
 }
 
 // namesOf returns the names of values.

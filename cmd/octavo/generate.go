@@ -1,20 +1,12 @@
 package main
 
 import (
-	"fmt"
-	"slices"
-
 	"github.com/spf13/cobra"
 
+	"github.com/octavo-fp8/octavo/cmd/internal/vocabulary"
 	"github.com/octavo-fp8/octavo/nn/evaluate"
 	"github.com/octavo-fp8/octavo/nn/generate"
 )
-
-// noRecipe is the recipe of those that multiply weights as they were loaded.
-const noRecipe = "none"
-
-// bf16Recipe is the recipe that rounds to bfloat16.
-const bf16Recipe = "bf16"
 
 // generateFlags are the flags of generate.
 type generateFlags struct {
@@ -65,14 +57,10 @@ func newGenerateCommand() *cobra.Command {
 	numberFlag(cmd, &f.sampling.TopP, numberRange{"a number from 0 to 1", shares.has}, "top-p",
 		"choose among the fewest with this much of the probability; 0 is all")
 	seedFlag(cmd, &f.sampling.Seed, "seed of the choices")
-	recipe := &parsed[*evaluate.Recipe]{&f.recipe, f.recipe.Name, "NAME", parseGenerateRecipe}
-	names := append(slices.DeleteFunc(evaluate.Names(), func(name string) bool {
-		return name == bf16Recipe // which has no codes; parsing all recipes here takes a millisecond
-	}), noRecipe)
-	flags.Var(oneOf{recipe, names}, "recipe",
-		"recipe of weights and of what they are multiplied with")
-	head := &parsed[*evaluate.Recipe]{&f.head, noRecipe, "NAME", parseHeadRecipe}
-	flags.Var(oneOf{head, append(names, bf16Recipe)}, "head", "recipe of head and embedding, or bf16")
+	recipeFlag(cmd, &f.recipe, f.recipe.Name, vocabulary.Generating,
+		"recipe of weights and of what they are multiplied with, see octavo help recipes", parseGenerateRecipe)
+	head := &parsed[*evaluate.Recipe]{&f.head, vocabulary.None, "NAME", parseHeadRecipe}
+	flags.Var(oneOf{head, vocabulary.Head.Names()}, "head", "recipe of head and embedding, or bf16")
 	choiceFlag(cmd, &f.cache, "cache", "how keys and values are kept", named(generate.CacheFormats())...)
 	flags.BoolVar(&f.invariant, "batch-invariant", false,
 		"refuse recipes under which tokens depend on what they are run with")
@@ -82,27 +70,20 @@ func newGenerateCommand() *cobra.Command {
 	return cmd
 }
 
-// parseHeadRecipe is parseGenerateRecipe, or bf16.
-func parseHeadRecipe(name string) (*evaluate.Recipe, error) {
-	if name != bf16Recipe {
-		return parseGenerateRecipe(name)
-	}
-	r, err := evaluate.ParseRecipe(name)
-	return &r, err
-}
-
 // parseGenerateRecipe returns the recipe of a name; nil is none.
 func parseGenerateRecipe(name string) (*evaluate.Recipe, error) {
-	if name == noRecipe {
+	return recipeOrNone(name, vocabulary.Generating)
+}
+
+// parseHeadRecipe is parseGenerateRecipe, or bf16.
+func parseHeadRecipe(name string) (*evaluate.Recipe, error) {
+	return recipeOrNone(name, vocabulary.Head)
+}
+
+func recipeOrNone(name string, use vocabulary.Use) (*evaluate.Recipe, error) {
+	if name == vocabulary.None {
 		return nil, nil
 	}
-	r, err := evaluate.ParseRecipe(name)
-	if err != nil {
-		return nil, err
-	}
-	if r.Input.Recipe == nil || r.Weight.Recipe == nil {
-		return nil, fmt.Errorf("recipe %s rounds values and has no codes: want fp8, another one, "+
-			"or none", name)
-	}
-	return &r, nil
+	r, err := use.Recipe(name)
+	return &r, err
 }

@@ -263,9 +263,9 @@ func ended(text string) string {
 // it refuses it and some do not.
 func TestGenerateBatchInvariant(t *testing.T) {
 	_, dir, _ := byteModel(t)
-	names := append(evaluate.Names(), noRecipe)
+	names := append(evaluate.Names(), "none")
 	if testing.Short() {
-		names = []string{"fp8", "mxfp8", "te-current", "nvfp4", noRecipe}
+		names = []string{"fp8", "mxfp8", "te-current", "nvfp4", "none"}
 	}
 	lines := []string{
 		`"to be"`, `{"prompt": "or not to be: that is the question here", "seed": 3}`, `"a"`,
@@ -334,7 +334,7 @@ func TestGenerateRefuses(t *testing.T) {
 		with("--recipe", "te-current", "--batch-invariant", "--prompt", "a")...)
 	fail(t, 2, "--head te-current --batch-invariant: inputs by",
 		with("--head", "te-current", "--batch-invariant", "--prompt", "a")...)
-	fail(t, 2, "recipe bf16 rounds values and has no codes", with("--recipe", "bf16")...)
+	fail(t, 2, "bf16 rounds values and has no codes", with("--recipe", "bf16")...)
 	fail(t, 2, "want e4m3 or bf16", with("--cache", "e5m2")...)
 	fail(t, 2, "want a number from 0 to 1", with("--top-p", "1.5")...)
 	fail(t, 2, "want a number that is not negative", with("--temperature", "NaN")...)

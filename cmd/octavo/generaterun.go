@@ -16,6 +16,7 @@ import (
 	"github.com/octavo-fp8/octavo/cmd/internal/display"
 	show "github.com/octavo-fp8/octavo/cmd/internal/generate"
 	"github.com/octavo-fp8/octavo/cmd/internal/tokens"
+	"github.com/octavo-fp8/octavo/cmd/internal/vocabulary"
 	"github.com/octavo-fp8/octavo/internal/jsonout"
 	"github.com/octavo-fp8/octavo/internal/textout"
 	"github.com/octavo-fp8/octavo/nn"
@@ -104,7 +105,7 @@ func operandsOf(r *evaluate.Recipe) *nn.Operands {
 // recipeName returns the name of a recipe.
 func recipeName(r *evaluate.Recipe) string {
 	if r == nil {
-		return noRecipe
+		return vocabulary.None
 	}
 	return r.Name
 }

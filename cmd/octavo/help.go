@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/octavo-fp8/octavo/cmd/internal/vocabulary"
 	"github.com/octavo-fp8/octavo/internal/textout"
 )
 
@@ -71,9 +72,13 @@ func addHelp(root *cobra.Command) {
 
 func newHelpCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:   "help [COMMAND]",
-		Short: "Print all about a command",
+		Use:   "help [COMMAND|recipes]",
+		Short: "Print all about a command, or the names of recipes",
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if slices.Equal(args, []string{"recipes"}) {
+				_, err := fmt.Fprintln(cmd.OutOrStdout(), helpOf(args[0], "{recipes}", vocabulary.Table()))
+				return err
+			}
 			topic, rest, err := cmd.Root().Find(args)
 			if err != nil {
 				return usageError{err}

@@ -13,13 +13,14 @@ import (
 
 	"github.com/octavo-fp8/octavo/cmd/internal/display"
 	"github.com/octavo-fp8/octavo/cmd/internal/inspect"
-	"github.com/octavo-fp8/octavo/scaling"
+	"github.com/octavo-fp8/octavo/cmd/internal/vocabulary"
 )
 
 func newInspectCommand() *cobra.Command {
 	var job inspect.Job
 	var view inspect.View
 	var only *regexp.Regexp
+	var recipes []vocabulary.Weights
 	var out inspectOutput
 	cmd := &cobra.Command{
 		Use:     "inspect FILE.safetensors|DIR...",
@@ -40,16 +41,17 @@ func newInspectCommand() *cobra.Command {
 			if err := sameFiles(read, out.html); err != nil {
 				return err
 			}
-			if err := chooseFormat(cmd, &job); err != nil {
+			if err := chooseFormat(cmd, &job, recipes); err != nil {
 				return err
 			}
 			job.Only, out.view, out.command = only, view, commandLine(cmd, args)
 			return runInspect(cmd, job, out)
 		},
 	}
-	formatFlag(cmd, &job.Format, "", "format that the recipes encode to (default e4m3, or that of the first --profile)")
-	profiles := listOf[scaling.Profile]{&job.Profiles, "NAME", parseProfile, func(p scaling.Profile) string { return string(p) }}
-	cmd.Flags().Var(profiles, "profile", "try only this recipe; may be repeated, or list several with commas")
+	formatFlag(cmd, &job.Format, "", "format that the recipes encode to (default e4m3, or that of the first --recipe)")
+	tried := listOf[vocabulary.Weights]{&recipes, "NAME", vocabulary.Quantizing.Weights, func(w vocabulary.Weights) string { return w.Name }}
+	cmd.Flags().Var(oneOf{tried, vocabulary.Quantizing.Names()}, flagOfRecipes,
+		"try only this recipe, see octavo help recipes; may be repeated, or list several with commas")
 	onlyFlag(cmd, &only, "inspect only the tensors whose name matches")
 	choiceFlag(cmd, &view.Sort, "sort", "order of the tensors", named(inspect.Sorts())...)
 	wholeFlag(cmd, &view.Top, 0, 1<<30, "top", "show only the first `N` tensors; 0 is all (default 20 in a table of text, else all)")
@@ -62,13 +64,16 @@ func newInspectCommand() *cobra.Command {
 
 // chooseFormat makes the format that of the first recipe, unless it was given, and refuses
 // recipes that are not for it.
-func chooseFormat(cmd *cobra.Command, job *inspect.Job) error {
-	if !cmd.Flags().Changed("format") && len(job.Profiles) > 0 {
-		job.Format = job.Profiles[0].Recipe(scaling.Weight).Format
+func chooseFormat(cmd *cobra.Command, job *inspect.Job, recipes []vocabulary.Weights) error {
+	if !cmd.Flags().Changed("format") && len(recipes) > 0 {
+		job.Format = recipes[0].Format
 	}
-	for _, p := range job.Profiles {
-		if !p.For(job.Format) {
-			return usagef("--profile %s is not for %v: it encodes to %v", p, job.Format, p.Recipe(scaling.Weight).Format)
+	for _, r := range recipes {
+		if _, err := r.InFormat(job.Format); err != nil {
+			return usageError{err}
+		}
+		if !slices.Contains(job.Profiles, r.Profile) {
+			job.Profiles = append(job.Profiles, r.Profile)
 		}
 	}
 	return nil

@@ -392,7 +392,7 @@ func TestInspectSeveral(t *testing.T) {
 	require.Equal(t, filepath.Join(dir, "one.safetensors"), got.Tensors[0].File)
 	require.Equal(t, "mx-rceil", got.Tensors[0].Recipes[0].Profile)
 
-	fail(t, 2, `want one of te-current`, "inspect", dir, "--profile", "mx-rceil,none")
+	fail(t, 2, `none multiplies values as they are: leave the recipe out`, "inspect", dir, "--profile", "mx-rceil,none")
 	fail(t, 2, `want risk or name or size`, "inspect", dir, "--sort", "none")
 	fail(t, 2, `want a file or a directory at least`, "inspect")
 }
@@ -428,7 +428,7 @@ func TestInspectPage(t *testing.T) {
 	text, err := os.ReadFile(page)
 	require.NoError(t, err)
 	_, command, _ := strings.Cut(string(text), "<h2>To repeat it</h2>")
-	require.Contains(t, html.UnescapeString(command), "octavo inspect '"+path+"' --detail --html "+page+" --profile mx-floor,te-block<")
+	require.Contains(t, html.UnescapeString(command), "octavo inspect '"+path+"' --detail --html "+page+" --recipe mx-floor,te-block<")
 	fail(t, 2, "are the same file: write another one", "inspect", path, "--html", path)
 	fail(t, 1, "name another file with --html", "inspect", path, "--html", filepath.Join(dir, "absent", "page.html"))
 }

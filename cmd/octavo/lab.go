@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/octavo-fp8/octavo/cmd/internal/vocabulary"
 	"github.com/octavo-fp8/octavo/internal/textout"
 	"github.com/octavo-fp8/octavo/lab"
 	"github.com/octavo-fp8/octavo/lab/experiments"
@@ -76,16 +77,16 @@ func labNames() string {
 const allExperiments = "all"
 
 func oneExperiment(_ *cobra.Command, args []string) error {
-	var names []string
+	var all []string
 	for _, e := range experiments.All() {
-		names = append(names, e.Name)
+		all = append(all, e.Name)
 	}
-	want := fmt.Sprintf("want %s or %s", strings.Join(names, ", "), allExperiments)
+	want := fmt.Sprintf("want %s or %s", strings.Join(all, ", "), allExperiments)
 	if len(args) != 1 {
 		return fmt.Errorf("there are %d names: %s", len(args), want)
 	}
 	if _, err := experiments.Find(args[0]); err != nil && args[0] != allExperiments {
-		return fmt.Errorf("%w: %s%s", err, want, similar(args[0], append(names, allExperiments)))
+		return fmt.Errorf("%w: %s%s", err, want, vocabulary.Hint(args[0], append(all, allExperiments)))
 	}
 	return nil
 }

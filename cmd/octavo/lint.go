@@ -38,7 +38,11 @@ func newLintCommand() *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&o.Headers, "headers", false, "read headers and configurations alone, no data")
 	rules := listOf[string]{&o.Skip, "RULE", parseRule, func(id string) string { return id }}
-	cmd.Flags().Var(rules, "skip", "leave this rule out; may be repeated, or list several with commas")
+	var ids []string
+	for _, r := range lint.Rules() {
+		ids = append(ids, r.ID)
+	}
+	valueFlag(cmd, rules, "skip", "leave this rule out; may be repeated, or list several with commas", ids...)
 	wholeFlag(cmd, &o.TensorParallel, 1, 1<<20, "tensor-parallel", "number of devices that weights are split over")
 	choiceFlag(cmd, &out.failOn, "fail-on", "severity from which on the exit status is 1",
 		choice[lint.Severity]{"warning", lint.Warning}, choice[lint.Severity]{"error", lint.Error},

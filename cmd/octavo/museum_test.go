@@ -35,7 +35,7 @@ var judgedBy = map[string]func(e *exhibit, dir, file string) []string{
 	"quantizer": func(e *exhibit, dir, file string) []string {
 		got := filepath.Join(dir, file+".safetensors")
 		args := []string{"verify", "quantizer", filepath.Join(dir, "input.safetensors"), "--codes", got + ":codes", "--scales", got + ":scales",
-			"--profile", e.Claim.Profile, "--block", e.Claim.Block}
+			"--recipe", e.Claim.Profile, "--block", e.Claim.Block}
 		if e.Claim.Outer != "" {
 			args = append(args, "--outer", got+":outer")
 		}

@@ -31,7 +31,7 @@ func addOperand(cmd *cobra.Command, o *operands.Operand, name, shape string) {
 	f := cmd.Flags()
 	f.StringVar(&o.Codes, name, "", "`NAME` of the tensor of codes "+shape)
 	addCodes(cmd, &o.Scales, &o.Format, name, "of its scales")
-	optionalFlag(cmd, &o.Block, name+"-block", "RxC|row|tensor", "rows and columns that share a scale (default: what fits the shapes)", tensor.ParseBlock)
+	optionalFlag(cmd, &o.Block, name+"-block", "RxC|row|tensor", "rows and columns that share a scale (default: what fits the shapes)", tensor.ParseBlock, "row", "tensor")
 	f.BoolVar(&o.Packed, name+"-packed", false, "each byte holds several codes, the first in the lowest bits")
 	f.StringVar(&o.Outer, name+"-outer", "", "`NAME` of its outer scales (default: that of the codes with _outer_scale or _outer_divisor)")
 	f.BoolVar(&o.OuterDivides, name+"-outer-divides", false, "outer scales are divisors")

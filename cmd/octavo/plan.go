@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/octavo-fp8/octavo/cmd/internal/planning"
+	"github.com/octavo-fp8/octavo/cmd/internal/vocabulary"
 	"github.com/octavo-fp8/octavo/internal/textout"
 	"github.com/octavo-fp8/octavo/nn"
 	"github.com/octavo-fp8/octavo/plan"
@@ -102,16 +103,20 @@ func (p *planFlags) addJob(cmd *cobra.Command) {
 	wholeFlag(cmd, &p.batch, 1, most, "batch", "sequences of a micro-batch; with --serve, at once on a data-parallel rank")
 	wholeFlag(cmd, &p.batches, 0, most, "micro-batches", "micro-batches of a step on a data-parallel rank (default 4 times --pp)")
 	wholeFlag(cmd, &p.chunk, 0, most, "chunk", "with --serve, tokens computed at once (default 8192, or all)")
-	var recipes []choice[plan.Precision]
-	for _, r := range plan.Precisions() {
-		recipes = append(recipes, choice[plan.Precision]{r.Name, r})
-	}
-	nameFlag(cmd, &p.recipe, "recipe", "how numbers are stored", recipes...)
+	p.recipe = plan.Precisions()[0]
+	recipeFlag(cmd, &p.recipe, p.recipe.Name, vocabulary.Planning, "how numbers are stored:\n"+strings.Join(vocabulary.Planning.Names(), ", "),
+		func(name string) (plan.Precision, error) {
+			if err := vocabulary.Planning.Check(name); err != nil {
+				return plan.Precision{}, err
+			}
+			return plan.NamedPrecision(name)
+		})
 	choiceFlag(cmd, &p.library, "library", "what keeps activations: TransformerEngine 2.11; 2.1 with no fused loss; nothing more than it must; octavo's nn",
 		choice[plan.Library]{"te", plan.TransformerEngine}, choice[plan.Library]{"te-2.1", plan.TransformerEngine21},
 		choice[plan.Library]{"none", plan.Library{}}, choice[plan.Library]{"octavo", plan.Library{Octavo: true}})
-	cmd.Flags().Var(&parsed[plan.Recompute]{&p.recompute, "", "LIST", parseRecompute}, "recompute", "what the backward pass computes again")
-	cmd.Flags().Var(&parsed[string]{&p.policies, "", "TEXT|search", parsePolicies}, "policies", "how octavo's nn keeps classes of activations")
+	valueFlag(cmd, &parsed[plan.Recompute]{&p.recompute, "", "LIST", parseRecompute}, "recompute", "what the backward pass computes again",
+		"all", "attention", "latent", "mlp", "moe", "norms", "activation")
+	valueFlag(cmd, &parsed[string]{&p.policies, "", "TEXT|search", parsePolicies}, "policies", "how octavo's nn keeps classes of activations", searched)
 	cmd.Flags().BoolVar(&p.serve, "serve", false, "serve the model instead of training it")
 }
 
@@ -291,7 +296,7 @@ func planModel(name string) (plan.Model, error) {
 	if _, missing := os.Stat(name); missing == nil || strings.ContainsAny(name, `/\`) || strings.HasSuffix(name, ".json") {
 		return plan.ReadModel(name)
 	}
-	return m, usageError{fmt.Errorf("%w, or a file%s", err, similar(name, planNames()))}
+	return m, usageError{fmt.Errorf("%w, or a file%s", err, vocabulary.Hint(name, planNames()))}
 }
 
 // planNames lists the known models.

@@ -8,9 +8,8 @@ import (
 	"github.com/octavo-fp8/octavo/checkpoint/quantize"
 	"github.com/octavo-fp8/octavo/cmd/internal/display"
 	show "github.com/octavo-fp8/octavo/cmd/internal/quantize"
+	"github.com/octavo-fp8/octavo/cmd/internal/vocabulary"
 	"github.com/octavo-fp8/octavo/internal/jsonout"
-	"github.com/octavo-fp8/octavo/internal/textout"
-	"github.com/octavo-fp8/octavo/scaling"
 	"github.com/octavo-fp8/octavo/tensor"
 )
 
@@ -18,25 +17,26 @@ func newQuantizeCommand() *cobra.Command {
 	var o quantize.Options
 	var out string
 	var block tensor.Block
+	var recipe vocabulary.Weights
 	var asJSON, detail, overwrite bool
 	top := 10
 	cmd := &cobra.Command{
-		Use:     "quantize IN.safetensors|DIR -o OUT --profile NAME",
+		Use:     "quantize IN.safetensors|DIR -o OUT --recipe NAME",
 		Short:   "Quantize the matrices of a checkpoint to FP8, FP6 or FP4",
-		Long:    helpOf("quantize", "{profiles}", textout.Wrap(profileNames(), 78, "  ")),
+		Long:    helpOf("quantize"),
 		Example: examplesOf("quantize"),
 		Args:    one("file or directory"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := sameFiles(args, out); err != nil {
 				return err
 			}
-			usual := o.Recipe.Profile.Recipe(scaling.Weight)
-			if o.Recipe.Block = usual.Block; !cmd.Flags().Changed("format") {
-				o.Recipe.Format = usual.Format
+			if cmd.Flags().Changed("format") {
+				var err error
+				if recipe, err = recipe.InFormat(o.Recipe.Format); err != nil {
+					return usageError{err}
+				}
 			}
-			if !o.Recipe.Profile.For(o.Recipe.Format) {
-				return usagef("--profile %s is not for %v: it encodes to %v", o.Recipe.Profile, o.Recipe.Format, usual.Format)
-			}
+			o.Recipe = recipe.Recipe
 			if cmd.Flags().Changed("block") {
 				o.Recipe.Block = block
 			}
@@ -66,10 +66,10 @@ func newQuantizeCommand() *cobra.Command {
 	outFlag(cmd, &out)
 	cmd.Flags().Lookup("out").Usage = "`FILE` to write, replaced if it exists; DIR for a directory (required)"
 	cmd.Flags().BoolVar(&overwrite, "overwrite", false, "of a directory: replace the model in --out")
-	profileFlag(cmd, &o.Recipe.Profile, "arithmetic of the scales; --help lists them (required)")
-	markRequired(cmd, "profile")
-	formatFlag(cmd, &o.Recipe.Format, "", "format of the codes (default the profile's: e4m3, or e2m1)")
-	blockFlag(cmd, &block, "block", "rows and columns that share a scale (default the profile's for weights)")
+	recipeFlag(cmd, &recipe, "", vocabulary.Quantizing, "recipe of the weights, see octavo help recipes (required)", vocabulary.Quantizing.Weights)
+	markRequired(cmd, flagOfRecipes)
+	formatFlag(cmd, &o.Recipe.Format, "", "format of the codes (default the recipe's: e4m3, or e2m1)")
+	blockFlag(cmd, &block, "block", "rows and columns that share a scale (default the recipe's for weights)")
 	onlyFlag(cmd, &o.Only, "quantize only the matrices whose name matches, copy the others")
 	cmd.Flags().BoolVar(&o.Requantize, "requantize", false, "decode matrices of codes, and encode them anew")
 	wholeFlag(cmd, &top, 0, 1<<30, "top", "show the `N` tensors that lost most; 0 is all")

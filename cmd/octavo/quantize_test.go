@@ -314,13 +314,13 @@ func TestQuantizeSummary(t *testing.T) {
 	text = text[:strings.LastIndex(text, "24 bytes")]
 	require.Equal(t, out+`: mx-floor E4M3, block 1x32
 
-               tensors   bytes before   bytes after
-   quantized         1             16             5
-      copied         1              8             8
-         all         2             24            13
+           tensors  bytes before  bytes after
+quantized        1            16            5
+copied           1             8            8
+all              2            24           13
 
- SQNR dB  saturated    flushed  block    tensor
-   23.97        25%        25%  1x32     w
+SQNR dB  saturated  flushed  block  tensor
+  23.97        25%      25%  1x32   w
 
 of 4 values quantized: 1 (25%) saturated, 1 (25%) flushed to zero
 `, text)
@@ -330,7 +330,7 @@ of 4 values quantized: 1 (25%) saturated, 1 (25%) flushed to zero
 func TestQuantizeBecameNonFinite(t *testing.T) {
 	path, out := filetest.Write(t, nil, filetest.F32("w", []int{2, 2}, nan, 1, 1, 1)), filetest.Output(t)
 	r := octavo(nil, "quantize", path, "-o", out, "--profile", "mx-floor")
-	require.Contains(t, r.stdout, "1x32     w\n    ^ 1 (25%) became NaN or infinite with their scale\n")
+	require.Contains(t, r.stdout, "1x32   w\n    ^ 1 (25%) became NaN or infinite with their scale\n")
 	r = octavo(nil, "quantize", path, "-o", out, "--profile", "mx-floor", "--json")
 	require.Contains(t, r.stdout, `"becameNonFinite": 1,`)
 }
@@ -360,10 +360,10 @@ func TestQuantizeReplacesOutput(t *testing.T) {
 
 func TestQuantizeUsage(t *testing.T) {
 	path := kinds(t)
-	fail(t, 2, `required flag(s) "out", "profile" not set`, "quantize", path)
-	fail(t, 2, `required flag(s) "profile" not set`, "quantize", path, "-o", filetest.Output(t))
-	fail(t, 2, `invalid argument "te" for "--profile" flag: want one of te-current, te-current-pow2,`, "quantize", path, "-o", filetest.Output(t), "--profile", "te")
-	fail(t, 2, `want one of te-current`, "quantize", path, "-o", filetest.Output(t), "--profile", "")
+	fail(t, 2, `required flag(s) "out", "recipe" not set`, "quantize", path)
+	fail(t, 2, `required flag(s) "recipe" not set`, "quantize", path, "-o", filetest.Output(t))
+	fail(t, 2, `invalid argument "te" for "--recipe" flag: there is no recipe "te": octavo help recipes lists them`, "quantize", path, "-o", filetest.Output(t), "--profile", "te")
+	fail(t, 2, `there is no recipe ""`, "quantize", path, "-o", filetest.Output(t), "--profile", "")
 	fail(t, 2, `use te-current`, "quantize", path, "-o", filetest.Output(t), "--profile", "te-delayed")
 	fail(t, 2, `unknown format "f8"`, "quantize", path, "-o", filetest.Output(t), "--profile", "te-block", "--format", "f8")
 	fail(t, 2, `want tensor, row, or RxC such as 128x128`, "quantize", path, "-o", filetest.Output(t), "--profile", "te-block", "--block", "128")

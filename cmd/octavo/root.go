@@ -2,6 +2,7 @@ package main
 
 import (
 	"io"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -28,12 +29,17 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	outlivePipes()
 	root.SetArgs(args)
 	root.SetIn(stdin)
-	root.SetOut(&output{Writer: stdout})
+	out := &output{Writer: stdout, raw: len(args) > 0 && slices.Contains(streams, args[0])}
+	defer out.flush()
+	root.SetOut(out)
 	root.SetErr(stderr)
 	addCompletion(root)
 	cmd, err := root.ExecuteC()
 	return report(stderr, cmd, err)
 }
+
+// streams are commands whose output is no report: text of a model, or for programs.
+var streams = []string{"generate", "completion", "serve", "encode", "decode", cobra.ShellCompRequestCmd}
 
 func newRoot() *cobra.Command {
 	root := &cobra.Command{
@@ -78,6 +84,7 @@ func newRoot() *cobra.Command {
 	replay := newReplayCommand() // its name before it was a part of train
 	replay.Hidden = true
 	root.AddCommand(newDemoCommand(), replay)
+	root.SetGlobalNormalizationFunc(oldNames)
 	addHelp(root)
 	addProgressFlags(root)
 	addVersionFlag(root)

@@ -8,33 +8,9 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/octavo-fp8/octavo/cmd/internal/vocabulary"
 )
-
-// similar returns those of some names that cobra would suggest for one that is not among
-// them, as a question; "" if there are none. A short name with two other letters is
-// another word.
-func similar(name string, names []string) string {
-	const short, long = 4, 64
-	if name == "" || len(name) > long { // the beginning of all of them; like none of them
-		return ""
-	}
-	list := &cobra.Command{SuggestionsMinimumDistance: 2}
-	if len(strings.TrimLeft(name, "-")) <= short {
-		list.SuggestionsMinimumDistance = 1
-	}
-	for _, n := range names {
-		list.AddCommand(&cobra.Command{Use: n, Run: func(*cobra.Command, []string) {}})
-	}
-	return question(list.SuggestionsFor(name))
-}
-
-func question(names []string) string {
-	const most = 3
-	if len(names) == 0 || len(names) > most {
-		return ""
-	}
-	return ": did you mean " + strings.Join(names, " or ") + "?"
-}
 
 // unknownFlag adds to an error about a flag that cmd does not have which it may be.
 func unknownFlag(cmd *cobra.Command, err error) error {
@@ -42,13 +18,13 @@ func unknownFlag(cmd *cobra.Command, err error) error {
 	if !errors.As(err, &unknown) {
 		return usageError{err}
 	}
-	var names []string
+	var all []string
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
 		if !f.Hidden {
-			names = append(names, "--"+f.Name)
+			all = append(all, "--"+f.Name)
 		}
 	})
-	return usageError{fmt.Errorf("%w%s", err, similar("--"+unknown.GetSpecifiedName(), names))}
+	return usageError{fmt.Errorf("%w%s", err, vocabulary.Hint("--"+unknown.GetSpecifiedName(), all))}
 }
 
 // noCommand refuses arguments that name no command.
@@ -56,13 +32,13 @@ func noCommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	var names []string
+	var all []string
 	for _, c := range cmd.Commands() {
 		if c.IsAvailableCommand() || c.Name() == "help" {
-			names = append(names, c.Name())
+			all = append(all, c.Name())
 		}
 	}
-	return usagef("there is no command %q%s", args[0], similar(args[0], names))
+	return usagef("there is no command %q%s", args[0], vocabulary.Hint(args[0], all))
 }
 
 // oneOf is a flag that takes one of some names, or several with commas between them.
@@ -74,12 +50,12 @@ type oneOf struct {
 // Set adds to an error which name may have been meant.
 func (o oneOf) Set(text string) error {
 	err := o.Value.Set(text)
-	if err == nil {
-		return nil
+	if err == nil || errors.As(err, new(*vocabulary.Error)) {
+		return err
 	}
 	for name := range strings.SplitSeq(text, ",") {
 		if !slices.Contains(o.names, name) {
-			return fmt.Errorf("%w%s", err, similar(name, o.names))
+			return fmt.Errorf("%w%s", err, vocabulary.Hint(name, o.names))
 		}
 	}
 	return err

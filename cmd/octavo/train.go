@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"strings"
@@ -8,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/octavo-fp8/octavo/cmd/internal/comparison"
+	"github.com/octavo-fp8/octavo/cmd/internal/vocabulary"
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/nn"
 	"github.com/octavo-fp8/octavo/optim"
@@ -81,7 +83,6 @@ func newTrainCommand() *cobra.Command {
 	f.BoolVar(&flags.checkpointSync, "checkpoint-sync", false, "wait for each checkpoint to be written before the run goes on")
 	f.BoolVar(&flags.resume, "resume", false, "go on from the newest whole checkpoint in --out, or without that in the octavo-train, octavo-train-2, ... that has the newest")
 	seedFlag(cmd, &options.Seed, "of the first weights, of the batches and of --stochastic")
-	f.Var(oneOf{&parsed[scaling.Profile]{&options.Profile, string(options.Profile), "NAME", parseTrainProfile}, namesOf(scaling.ProfilesFor(fp8.E4M3))}, "profile", "how scales are chosen:\n"+allProfileNames())
 	choiceFlag(cmd, &options.GradientFormat, "gradient-format", "format of output gradients",
 		choice[fp8.Format]{"e4m3", fp8.E4M3}, choice[fp8.Format]{"e5m2", fp8.E5M2})
 	recipeFlags(cmd, &options)
@@ -98,37 +99,43 @@ func newTrainCommand() *cobra.Command {
 	return cmd
 }
 
-// parseTrainProfile refuses profiles of other formats than E4M3's: those are parts of
-// recipes.
-func parseTrainProfile(name string) (scaling.Profile, error) {
-	p, err := scaling.ParseProfile(name)
-	if err == nil && !p.For(fp8.E4M3) {
-		return "", fmt.Errorf("it is not for E4M3: --recipe takes formats of four bits, by one of %s", strings.Join(recipeNames(), ", "))
-	}
-	return p, err
+// trainedRecipe is the flag of what the FP8 model multiplies: a published recipe, or a profile.
+type trainedRecipe struct {
+	o     *comparison.Options
+	given string
 }
 
-func recipeNames() (names []string) {
-	for _, r := range nn.Recipes() {
-		names = append(names, r.Name)
+func (r *trainedRecipe) Type() string { return "NAME" }
+
+func (r *trainedRecipe) String() string {
+	if r.o == nil { // of the package of flags
+		return ""
 	}
-	return names
+	return cmp.Or(r.o.Recipe, string(r.o.Profile))
 }
 
-// recipeFlags adds the flags of a recipe that has a name.
+func (r *trainedRecipe) Set(name string) error {
+	recipe, profile, err := vocabulary.Trained(name)
+	if err != nil {
+		return err
+	}
+	if r.given != "" && r.given != name {
+		return fmt.Errorf("%s was given already: the FP8 model multiplies by one recipe", r.given)
+	}
+	r.given, r.o.Recipe, r.o.Profile = name, recipe, cmp.Or(profile, r.o.Profile)
+	return nil
+}
+
+// recipeFlags adds the flags of what the FP8 model multiplies.
 func recipeFlags(cmd *cobra.Command, o *comparison.Options) {
-	names, parts := recipeNames(), namesOf(nn.Parts())
-	parseRecipe := func(name string) (string, error) {
-		_, err := nn.ParseRecipe(name)
-		return name, err
-	}
+	parts := namesOf(nn.Parts())
 	parsePart := func(name string) (p nn.Part, err error) {
 		err = p.UnmarshalText([]byte(name))
 		return p, err
 	}
 	f := cmd.Flags()
-	f.Var(oneOf{&parsed[string]{&o.Recipe, "", "NAME", parseRecipe}, names}, "recipe",
-		"a published recipe, instead of --profile, --gradient-format and --stochastic:\n"+strings.Join(names, ", "))
+	f.Var(oneOf{&trainedRecipe{o: o}, vocabulary.Training.Names()}, flagOfRecipes,
+		"what the FP8 model multiplies: a published recipe, or scales by a profile, see octavo help recipes")
 	without := listOf[nn.Part]{&o.Without, "PART,...", parsePart, nn.Part.String}
 	f.Var(oneOf{without, parts}, "without",
 		"leave parts out of --recipe:\n"+strings.Join(parts, ", "))
@@ -137,7 +144,7 @@ func recipeFlags(cmd *cobra.Command, o *comparison.Options) {
 // checkRecipe refuses flags of a recipe that do not go together.
 func checkRecipe(cmd *cobra.Command, o comparison.Options) error {
 	if o.Recipe != "" {
-		for _, name := range []string{"profile", "gradient-format", "stochastic"} {
+		for _, name := range []string{"gradient-format", "stochastic"} {
 			if cmd.Flags().Changed(name) {
 				return usagef("--recipe %s says what --%s is: give one of them", o.Recipe, name)
 			}
@@ -161,22 +168,6 @@ func checkRecipe(cmd *cobra.Command, o comparison.Options) error {
 		}
 	}
 	return nil
-}
-
-// allProfileNames lists the profiles that are for E4M3 for --help, four to a line.
-func allProfileNames() string {
-	var text strings.Builder
-	for i, p := range scaling.ProfilesFor(fp8.E4M3) {
-		switch {
-		case i == 0:
-		case i%4 == 0:
-			text.WriteString(",\n")
-		default:
-			text.WriteString(", ")
-		}
-		text.WriteString(string(p))
-	}
-	return text.String()
 }
 
 // check refuses flags that do not go together.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/octavo-fp8/octavo/cmd/internal/display"
 	"github.com/octavo-fp8/octavo/cmd/internal/verify"
+	"github.com/octavo-fp8/octavo/cmd/internal/vocabulary"
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/internal/operands"
 	"github.com/octavo-fp8/octavo/oracle/fault"
@@ -54,13 +55,14 @@ func (q *quantizerFlags) files() []string {
 type verifyQuantizerFlags struct {
 	verdictFlags
 	quantizerFlags
+	claim  vocabulary.Weights
 	recipe scaling.Recipe
 }
 
 func newVerifyQuantizerCommand() *cobra.Command {
 	var v verifyQuantizerFlags
 	cmd := &cobra.Command{
-		Use:     "quantizer IN.safetensors --profile NAME",
+		Use:     "quantizer IN.safetensors --recipe NAME",
 		Short:   "Say whether a quantizer gives the bits of a profile, and why not",
 		Long:    helpOf("verify-quantizer"),
 		Example: examplesOf("verify-quantizer"),
@@ -69,11 +71,7 @@ func newVerifyQuantizerCommand() *cobra.Command {
 	}
 	v.quantizerFlags.add(cmd)
 	f := cmd.Flags()
-	var names []string
-	for _, p := range scaling.Profiles() {
-		names = append(names, string(p))
-	}
-	f.Var(oneOf{&parsed[scaling.Profile]{&v.recipe.Profile, "", "NAME", scaling.ParseProfile}, names}, "profile", "that is claimed: see octavo quantize")
+	recipeFlag(cmd, &v.claim, "", vocabulary.Quantizing, "that is claimed, see octavo help recipes", vocabulary.Quantizing.Weights)
 	blockFlag(cmd, &v.recipe.Block, "block", "rows and columns that share a scale (default: the profile's of activations or, if only that fits, of weights)")
 	parseRounding := func(name string) (r fp8.Rounding, err error) {
 		err = r.UnmarshalText([]byte(strings.Replace(name, "even", "nearest-even", 1)))
@@ -97,9 +95,10 @@ func oneFile(_ *cobra.Command, args []string) error {
 }
 
 func (v *verifyQuantizerFlags) run(cmd *cobra.Command, args []string) error {
-	if v.recipe.Profile == "" {
-		return usagef("name the profile that is claimed with --profile; octavo identify quantizer needs none")
+	if v.claim.Name == "" {
+		return usagef("name the recipe that is claimed with --recipe; octavo identify quantizer needs none")
 	}
+	v.recipe.Profile, v.Claimed = v.claim.Profile, v.claim.Fixed()
 	if len(args) > 0 {
 		v.File = args[0]
 	}

@@ -111,7 +111,7 @@ func TestVerifyQuantizer(t *testing.T) {
 	require.Contains(t, string(html), "no known fault explains it")
 
 	for want, flags := range map[string][]string{
-		"name the profile":                        {},
+		"name the recipe":                         {},
 		"or how they lie with --scale-layout":     {"--profile", "mx-rceil", "--block", "1x64"},
 		"add --format":                            {"--profile", "mx-rceil", "--codes", "bytes"},
 		"--packed says that a byte holds several": {"--profile", "mx-rceil", "--codes", "packed", "--format", "e2m1"},

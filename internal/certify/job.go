@@ -24,14 +24,14 @@ const (
 )
 
 var recipes = enum.Enum[Recipe]{
-	Type: "Recipe", What: "recipe", Names: []string{"blocks", "delayed", "tensor", "mxfp8", "fp32"},
+	Type: "Recipe", What: "recipe", Names: []string{"fp8", "te-delayed", "te-current", "mxfp8", "none"},
 	Err: train.ErrInput, Prefix: "certify",
 }
 
 // Recipes returns all.
 func Recipes() []Recipe { return []Recipe{Blocks, Delayed, Tensor, MXFP8, FP32} }
 
-// String returns the name of r, such as "delayed".
+// String returns the name of r, such as "te-delayed".
 func (r Recipe) String() string                   { return recipes.String(r) }
 func (r Recipe) MarshalText() ([]byte, error)     { return recipes.MarshalText(r) }
 func (r *Recipe) UnmarshalText(text []byte) error { return recipes.UnmarshalText(r, text) }

@@ -1,12 +1,10 @@
 package certify
 
 import (
-	"bufio"
 	"fmt"
 	"io"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/octavo-fp8/octavo/internal/textout"
 	"github.com/octavo-fp8/octavo/internal/verdict"
@@ -14,7 +12,7 @@ import (
 
 // WriteText prints the report for people.
 func (r *Report) WriteText(stdout io.Writer) error {
-	w := bufio.NewWriter(stdout)
+	w := textout.NewWriter(stdout)
 	fmt.Fprintf(w, "%s\n\n", heading(r.Steps, r.Recipe, r.Seed))
 	r.writeTable(w)
 	r.writeDifferences(w)
@@ -55,10 +53,14 @@ func (r *Report) promised() (n int) {
 }
 
 func (r *Report) writeTable(w io.Writer) {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	t := textout.NewTable(w)
 	fmt.Fprintln(t, "varied\tto\tagainst\ttensors\tbits")
 	for _, c := range r.Certificates {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", c.Varied, c.To, c.Reference, c.tensors(), c.Outcome())
+		outcome := c.Outcome()
+		if c.First != nil && c.Promised {
+			outcome = textout.Wrong(outcome)
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", c.Varied, c.To, c.Reference, c.tensors(), outcome)
 	}
 	t.Flush()
 }

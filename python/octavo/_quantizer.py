@@ -17,7 +17,7 @@ def check_quantizer(
     scales: Any = None,
     outer: Any = None,
     *,
-    profile: str,
+    recipe: str,
     block: Optional[str] = None,
     rounding: Optional[str] = None,
     format: Optional[str] = None,
@@ -31,9 +31,9 @@ def check_quantizer(
     progress: Optional[Progress] = None,
 ) -> Verdict:
     """Raises Mismatch, an AssertionError with the report, unless codes, scales and outer scales
-    have the bits that a profile makes of x. The report says which element or scale is wrong
+    have the bits that a recipe makes of x. The report says which element or scale is wrong
     first, and what explains it. Otherwise it returns the verdict. It raises it too where what
-    differs is not defined by the profile.
+    differs is not defined by the recipe.
 
     x: [..., K], float32, float16 or bfloat16: what was quantized.
     codes: of the shape of x, as check takes them, or an octavo.Tensor, which has its scales,
@@ -43,13 +43,13 @@ def check_quantizer(
         or in the order that their number says or scale_layout: "row-major", "column-major",
         "aligned", "packed", "packed-reversed", "128x4" or "8x4".
     outer: float32, of profiles with scales on two levels; with outer_divides they are divisors.
-    profile: that is claimed, as quantize has them.
-    block: rows and columns that share a scale; by default the profile's of activations or, if
+    recipe: that is claimed, as quantize has them.
+    block: rows and columns that share a scale; by default the recipe's of activations or, if
         only that fits, of weights.
     rounding: "nearest-even", "nearest-toward-zero", "toward-zero" or "stochastic", which is
-        judged by statistics; by default the profile's.
+        judged by statistics; by default the recipe's.
     format: of codes that are uint8: one of FORMATS.
-    scale_format: "e8m0" or "ue4m3", of scales that are uint8; by default the profile's.
+    scale_format: "e8m0" or "ue4m3", of scales that are uint8; by default the recipe's.
     x_dtype: "bfloat16" where x is the bits of bfloat16 in uint16.
     page, workers and progress are those of check; so are the errors.
     """
@@ -72,7 +72,7 @@ def check_quantizer(
         options = {"block": block, "format": format or given.format, "outer_divides": outer_divides}
     arrays["x"] = result_of(x, "x", x_dtype, "x_dtype")
     options.update(
-        profile=profile,
+        recipe=recipe,
         rounding=rounding,
         packed=packed,
         scale_format=scale_format,

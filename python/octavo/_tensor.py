@@ -142,7 +142,7 @@ def _format(said: Optional[str], codes: Array, name: str) -> Optional[str]:
 
 def quantize(
     values: Any,
-    profile: str = "te-block-pow2",
+    recipe: str = "te-block-pow2",
     *,
     format: Optional[str] = None,
     block: Optional[str] = None,
@@ -157,26 +157,25 @@ def quantize(
     """Quantizes a matrix: chooses a scale for each block, and encodes its values under it.
 
     values: float32, float64, float16 or bfloat16, of any shape.
-    profile: whose arithmetic of scales: te-current, te-block, torchao-tensorwise,
-        torchao-rowwise, each also with -pow2, deepgemm and deepseek, each also with -ue8m0,
-        mtfp8, and the mx- and nvfp4- profiles. go doc octavo/scaling says what each computes.
-    format: one of FORMATS; by default the profile's.
+    recipe: what is made of weights: "fp8", "mxfp8", "nvfp4" and others, or the arithmetic of a
+        library, such as "te-current" or "mx-floor": see octavo help recipes.
+    format: one of FORMATS; by default the recipe's, and only its own where that has one.
     block: rows and columns that share a scale: "1x128", "128x128", "1x32", "row", "tensor"
-        and so on; by default that which the profile's library gives to weights.
+        and so on; by default that which the recipe gives to weights.
     epsilon: a smaller largest magnitude is raised to it; te-current and te-block only.
-    The others are those of encode; the default is the profile's.
+    The others are those of encode; the default is the library's.
 
     Scales are multipliers that dequantize: float32, or uint8, E8M0 of the mx profiles and
     UE4M3 of the nvfp4 ones, most of which have an outer scale as well. Of a tensor of zeros
     values are zeros, but for nvfp4-torchao-global and nvfp4-modelopt, whose scales are then
     0/0 and values NaN.
-    Raises InputError for a profile, block or format that is none.
+    Raises InputError for a recipe, block or format that is none.
     """
     result, arrays = _process.shared.ask(
         "quantize",
         {"values": take(values, "values")},
         {
-            "profile": profile,
+            "recipe": recipe,
             "format": format,
             "block": block,
             "epsilon": epsilon,

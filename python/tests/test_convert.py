@@ -141,11 +141,67 @@ def test_quantize_sign_of_zero():
         assert octavo.quantize(x, "mx-floor", format="E2M1", zero=zero).codes[0, :4].tolist() == codes, zero
 
 
+def numbers(t):
+    return t.format, t.block, t.codes.tobytes(), t.scales.tobytes(), None if t.outer is None else t.outer.tobytes()
+
+
+@pytest.mark.parametrize(
+    "recipe, profile, options",
+    [
+        ("fp8", "te-block-pow2", dict(format="E4M3", block="128x128")),
+        ("mxfp8", "mx-rceil", dict(format="E4M3", block="1x32")),
+        ("mxfp4", "mx-rceil", dict(format="E2M1", block="1x32")),
+        ("nvfp4", "nvfp4-te", dict(format="E2M1", block="16x16")),
+        ("nvfp4-4over6", "nvfp4-te-4over6-mse256", dict(format="E2M1", block="16x16")),
+        ("deepseek-v3", "te-block", dict(format="E4M3", block="128x128")),
+        ("mx-floor:e3m2", "mx-floor", dict(format="E3M2", block="1x32")),
+    ],
+)
+def test_recipes(recipe, profile, options):
+    """A recipe is what it is on the command line: format, block and scales of weights."""
+    x = octavo.generate(144, 160, "bell", seed=2)
+    t = octavo.quantize(x, recipe)
+    assert numbers(t) == numbers(octavo.quantize(x, profile, **options))
+    octavo.check_quantizer(x, t, recipe=recipe, block=t.block)
+
+
+@pytest.mark.parametrize(
+    "recipe, text",
+    [
+        ("fp4", "did you mean nvfp4 or mxfp4"),
+        ("bf16", "has no codes"),
+        ("te-delayed", "earlier steps"),
+        ("none", "leave the recipe out"),
+        ("octavo", "is a recipe of plan, and no recipe"),
+        ("ct-nvfp4", "is a layout of checkpoints, and no recipe: did you mean nvfp4-compressed-tensors"),
+        ("e4m3", "is a format of codes, and no recipe"),
+        ("int8", "of plain integers"),
+    ],
+)
+def test_no_recipes(recipe, text):
+    x = np.ones((32, 32), np.float32)
+    with pytest.raises(octavo.InputError, match=text):
+        octavo.quantize(x, recipe)
+    t = octavo.quantize(x)
+    with pytest.raises(octavo.InputError, match=text):
+        octavo.check_quantizer(x, t, recipe=recipe)
+
+
+def test_recipes_with_formats():
+    x = np.ones((32, 32), np.float32)
+    with pytest.raises(octavo.InputError, match="recipe mxfp8 encodes to E4M3, not to E2M1"):
+        octavo.quantize(x, "mxfp8", format="E2M1")
+    with pytest.raises(octavo.InputError, match="the recipe that is claimed encodes to E2M1"):
+        octavo.check_quantizer(x, octavo.quantize(x, "mxfp8"), recipe="mxfp4")
+    with pytest.raises(octavo.InputError, match="nvfp4 is a recipe: did you mean e2m1"):
+        octavo.encode(x, "nvfp4")
+
+
 def test_quantize_refuses():
     x = np.ones((2, 2), np.float32)
     for wrong, text in [
-        (dict(profile="te-delayed"), "earlier steps"),
-        (dict(profile="mine"), "mine"),
+        (dict(recipe="te-delayed"), "earlier steps"),
+        (dict(recipe="mine"), "mine"),
         (dict(block="2"), "block"),
         (dict(format="E9"), "E9"),
         (dict(epsilon=-1), "epsilon"),

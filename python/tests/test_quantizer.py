@@ -29,7 +29,7 @@ def values():
     return x.astype(np.float32)
 
 
-CLAIM = dict(profile="deepgemm", block="1x128", format="E4M3")
+CLAIM = dict(recipe="deepgemm", block="1x128", format="E4M3")
 
 
 def test_right(values):
@@ -39,21 +39,21 @@ def test_right(values):
     assert "right: all 18 scales and 1800 codes are those of deepgemm E4M3 1x128, bit for bit" in " ".join(str(verdict).split())
     square = deepgemm(values, 4, 64)
     octavo.check_quantizer(values, *square, **{**CLAIM, "block": "4x64"})
-    octavo.check_quantizer(values, *deepgemm(values), profile="deepgemm", format="e4m3")  # the profile's block
+    octavo.check_quantizer(values, *deepgemm(values), recipe="deepgemm", format="e4m3")  # the profile's block
     up = deepgemm(values, scale=rounded_up)
-    octavo.check_quantizer(values, *up, **{**CLAIM, "profile": "deepgemm-ue8m0"})
+    octavo.check_quantizer(values, *up, **{**CLAIM, "recipe": "deepgemm-ue8m0"})
     bits = (np.log2(up[1]) + 127).astype(np.uint8)
-    octavo.check_quantizer(values, up[0], bits, scale_format="e8m0", **{**CLAIM, "profile": "deepgemm-ue8m0"})
+    octavo.check_quantizer(values, up[0], bits, scale_format="e8m0", **{**CLAIM, "recipe": "deepgemm-ue8m0"})
 
 
 def test_tensors():
     x = octavo.generate(32, 256, seed=7)
     for profile, block in [("deepseek", "1x128"), ("mx-rceil", "1x32"), ("nvfp4-modelopt", "1x16"), ("te-current", "tensor")]:
         t = octavo.quantize(x, profile, block=block)
-        octavo.check_quantizer(x, t, profile=profile)
-        octavo.check_quantizer(x, t, profile=profile, block=block)
+        octavo.check_quantizer(x, t, recipe=profile)
+        octavo.check_quantizer(x, t, recipe=profile, block=block)
     t = octavo.quantize(x, "nvfp4-modelopt", block="1x16")
-    parts = dict(profile="nvfp4-modelopt", format="E2M1")
+    parts = dict(recipe="nvfp4-modelopt", format="E2M1")
     octavo.check_quantizer(x, t.codes, t.scales, t.outer, **parts)
     packed = t.codes[:, ::2] | t.codes[:, 1::2] << 4
     octavo.check_quantizer(x, packed, t.scales, t.outer, packed=True, **parts)
@@ -61,21 +61,21 @@ def test_tensors():
         octavo.check_quantizer(x, packed, t.scales, t.outer * 2, packed=True, **parts)
     bits = (x.view(np.uint32) >> 16).astype(np.uint16)
     wide = (bits.astype(np.uint32) << 16).view(np.float32)
-    octavo.check_quantizer(bits, octavo.quantize(wide, "deepgemm"), profile="deepgemm", x_dtype="bfloat16")
+    octavo.check_quantizer(bits, octavo.quantize(wide, "deepgemm"), recipe="deepgemm", x_dtype="bfloat16")
     half = x.astype(np.float16)
-    octavo.check_quantizer(half, octavo.quantize(half, "deepgemm"), profile="deepgemm")
+    octavo.check_quantizer(half, octavo.quantize(half, "deepgemm"), recipe="deepgemm")
     whole = octavo.quantize(x, "te-current", block="tensor")
-    octavo.check_quantizer(x, whole.codes, float(whole.scales[0, 0]), profile="te-current", block="tensor", format="E4M3")
+    octavo.check_quantizer(x, whole.codes, float(whole.scales[0, 0]), recipe="te-current", block="tensor", format="E4M3")
 
 
 def test_stochastic():
     x = octavo.generate(64, 256, seed=7)
     t = octavo.quantize(x, "deepgemm", rounding="stochastic", seed=5)
-    octavo.check_quantizer(x, t, profile="deepgemm", rounding="stochastic")
+    octavo.check_quantizer(x, t, recipe="deepgemm", rounding="stochastic")
     with pytest.raises(octavo.Mismatch):
-        octavo.check_quantizer(x, t, profile="deepgemm")
+        octavo.check_quantizer(x, t, recipe="deepgemm")
     with pytest.raises(octavo.Mismatch):
-        octavo.check_quantizer(x, octavo.quantize(x, "deepgemm"), profile="deepgemm", rounding="stochastic")
+        octavo.check_quantizer(x, octavo.quantize(x, "deepgemm"), recipe="deepgemm", rounding="stochastic")
 
 
 def late(x):
@@ -110,7 +110,7 @@ def test_faults_are_named(quantizer, profile, named, tmp_path):
     x = octavo.generate(64, 512, seed=3)
     page = tmp_path / "page.html"
     with pytest.raises(octavo.Mismatch) as error:
-        octavo.check_quantizer(x, *quantizer(x), **{**CLAIM, "profile": profile}, page=page)
+        octavo.check_quantizer(x, *quantizer(x), **{**CLAIM, "recipe": profile}, page=page)
     report = str(error.value)
     assert report.startswith("the kernel's quantized tensor is wrong\n\nwrong: ")
     assert named in report, report
@@ -122,9 +122,9 @@ def test_faults_are_named(quantizer, profile, named, tmp_path):
 def test_bad_input(values):
     codes, scales = deepgemm(values)
     with pytest.raises(octavo.InputError, match="no-such"):
-        octavo.check_quantizer(values, codes, scales, profile="no-such", format="E4M3")
+        octavo.check_quantizer(values, codes, scales, recipe="no-such", format="E4M3")
     with pytest.raises(octavo.InputError, match="add format"):
-        octavo.check_quantizer(values, codes, scales, profile="deepgemm")
+        octavo.check_quantizer(values, codes, scales, recipe="deepgemm")
     with pytest.raises(octavo.InputError, match="say another block"):
         octavo.check_quantizer(values, codes, scales, **{**CLAIM, "block": "1x64"})
     with pytest.raises(octavo.InputError, match="codes are those of values one by one"):
@@ -132,11 +132,11 @@ def test_bad_input(values):
     with pytest.raises(octavo.InputError, match='x is uint16: say x_dtype="bfloat16"'):
         octavo.check_quantizer(values.astype(np.uint16), codes, scales, **CLAIM)
     with pytest.raises(octavo.InputError, match="name them with outer"):
-        octavo.check_quantizer(values, codes & 7, scales, profile="nvfp4-modelopt", format="E2M1", block="1x128")
+        octavo.check_quantizer(values, codes & 7, scales, recipe="nvfp4-modelopt", format="E2M1", block="1x128")
     with pytest.raises(TypeError, match="scales is missing"):
         octavo.check_quantizer(values, codes, **CLAIM)
     t = octavo.quantize(values, "deepgemm")
     with pytest.raises(TypeError, match="which has its outer scales"):
-        octavo.check_quantizer(values, t, outer=1.0, profile="deepgemm")
+        octavo.check_quantizer(values, t, outer=1.0, recipe="deepgemm")
     with pytest.raises(TypeError, match="which has its scales"):
-        octavo.check_quantizer(values, t, scales, profile="deepgemm")
+        octavo.check_quantizer(values, t, scales, recipe="deepgemm")

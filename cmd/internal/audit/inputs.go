@@ -36,7 +36,7 @@ type Inputs struct {
 type Size struct {
 	M, N, K int
 	Pattern oracle.Pattern
-	Profile scaling.Profile
+	A, B    scaling.Recipe
 	Seed    uint64
 }
 
@@ -76,10 +76,10 @@ func (i *Inputs) Run(ctx context.Context, o audit.Options) (*Found, error) {
 // product reads or makes the operands.
 func (i *Inputs) product(ctx context.Context) (p fault.Product, err error) {
 	if i.Size != (Size{}) {
-		if p.A, err = i.made(ctx, "a", i.Size.M, &i.A, tensor.Block{Rows: 1, Cols: 128}, i.Size.Seed); err != nil {
+		if p.A, err = i.made(ctx, "a", i.Size.M, &i.A, i.Size.A, i.Size.Seed); err != nil {
 			return p, err
 		}
-		p.B, err = i.made(ctx, "b", i.Size.N, &i.B, tensor.Block{Rows: 128, Cols: 128}, i.Size.Seed+1)
+		p.B, err = i.made(ctx, "b", i.Size.N, &i.B, i.Size.B, i.Size.Seed+1)
 		return p, err
 	}
 	files, err := i.Open()
@@ -101,8 +101,7 @@ func (i *Inputs) product(ctx context.Context) (p fault.Product, err error) {
 }
 
 // made quantizes values that are drawn.
-func (i *Inputs) made(ctx context.Context, name string, rows int, o *operands.Operand, block tensor.Block, seed uint64) (*tensor.Tensor, error) {
-	recipe := scaling.Recipe{Profile: i.Size.Profile, Block: block}
+func (i *Inputs) made(ctx context.Context, name string, rows int, o *operands.Operand, recipe scaling.Recipe, seed uint64) (*tensor.Tensor, error) {
 	if o.Block != nil {
 		recipe.Block = *o.Block
 	}

@@ -2,12 +2,10 @@
 package quantize
 
 import (
-	"bufio"
 	"cmp"
 	"fmt"
 	"io"
 	"slices"
-	"text/tabwriter"
 
 	"github.com/octavo-fp8/octavo/checkpoint/quantize"
 	"github.com/octavo-fp8/octavo/internal/textout"
@@ -16,7 +14,7 @@ import (
 // WriteText writes a summary for people, with the given number of tensors that lost
 // most; 0 is all.
 func WriteText(stdout io.Writer, s *quantize.Summary, top int) error {
-	w := bufio.NewWriter(stdout)
+	w := textout.NewWriter(stdout)
 	fmt.Fprintf(w, "%s: %s %s, block %s\n\n", textout.Name(s.Output), s.Profile, s.Format, s.Block)
 	writeTotals(w, s)
 	writeTensors(w, s.Tensors, top)
@@ -31,7 +29,7 @@ func WriteText(stdout io.Writer, s *quantize.Summary, top int) error {
 }
 
 func writeTotals(w io.Writer, s *quantize.Summary) {
-	table := tabwriter.NewWriter(w, 0, 0, 3, ' ', tabwriter.AlignRight)
+	table := textout.NewTable(w)
 	fmt.Fprintln(table, "\ttensors\tbytes before\tbytes after\t")
 	all := quantize.TensorCount{}
 	for _, row := range []struct {
@@ -66,14 +64,16 @@ func writeTensors(w io.Writer, tensors []quantize.TensorLoss, top int) {
 		fmt.Fprintf(w, "The %d of %d tensors that lost most (--detail shows all):\n\n", top, len(tensors))
 		tensors = tensors[:top]
 	}
-	fmt.Fprintf(w, "%8s  %9s  %9s  %-7s  %s\n", "SQNR dB", "saturated", "flushed", "block", "tensor")
+	table := textout.NewTable(w)
+	fmt.Fprintln(table, "SQNR dB\tsaturated\tflushed\tblock\ttensor")
 	for _, t := range tensors {
-		fmt.Fprintf(w, "%8s  %9s  %9s  %-7s  %s\n",
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n",
 			textout.Decibels(float64(t.SQNR)), textout.Percent(t.Saturated, t.Elements), textout.Percent(t.Flushed, t.Elements), t.Block, textout.Shorten(textout.Name(t.Name), nameWidth))
 		if t.BecameNonFinite > 0 {
-			fmt.Fprintf(w, "    ^ %s became NaN or infinite with their scale\n", textout.Share(t.BecameNonFinite, t.Elements))
+			table.Note("%s", textout.Wrong(textout.Share(t.BecameNonFinite, t.Elements)+" became NaN or infinite with their scale"))
 		}
 	}
+	table.Flush()
 	fmt.Fprintln(w)
 }
 

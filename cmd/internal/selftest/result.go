@@ -6,7 +6,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/octavo-fp8/octavo/internal/cpu"
 	"github.com/octavo-fp8/octavo/internal/textout"
@@ -90,7 +89,7 @@ func describe(outputs []output, i int) string {
 
 // WriteText writes the result for people.
 func (r *Result) WriteText(w io.Writer) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	t := textout.NewTable(w)
 	head := fmt.Sprintf("levels %s against plain Go on %d processors, seed %d, %.1f s", strings.Join(r.Levels, ", "), r.Processors, r.Seed, r.Seconds)
 	fmt.Fprintln(w, textout.Wrap(head, 80, ""))
 	for _, l := range r.Refused {

@@ -61,7 +61,7 @@
 //	            none. Results are those of check
 //	check_quantizer
 //	            x, codes, scales, and outer scales if any, in the layouts that octavo verify
-//	            quantizer reads; options profile, which has to be there, block, format,
+//	            quantizer reads; options recipe, which has to be there, block, format,
 //	            rounding, scale_format, scale_layout, packed, outer_divides, workers, page.
 //	            Results are those of check
 //	audit       a, a_scales, b, b_scales, bias, old; options those of check that are about
@@ -75,7 +75,7 @@
 //	encode      values, floats; options format, overflow, inf, nan, zero, rounding, seed,
 //	            quotient. Array codes, result stats
 //	decode      codes; option format. Array values, F32
-//	quantize    values, floats; options profile, format, block, overflow and so on, epsilon.
+//	quantize    values, floats; options recipe, format, block, overflow and so on, epsilon.
 //	            Arrays codes, scales and, if there are any, outer; result format, block,
 //	            scale_format, outer_divides, stats
 //	dequantize  codes, scales; options format, block. Array values, F32

@@ -7,6 +7,7 @@ import (
 
 	"github.com/x448/float16"
 
+	"github.com/octavo-fp8/octavo/cmd/internal/vocabulary"
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/internal/jsonout"
 	"github.com/octavo-fp8/octavo/internal/memory"
@@ -38,6 +39,16 @@ func init() {
 		"generate":        generate,
 	}
 }
+
+// recipe is one of weights, by its name.
+type recipe struct{ vocabulary.Weights }
+
+func (r *recipe) UnmarshalText(name []byte) (err error) {
+	r.Weights, err = vocabulary.Quantizing.Weights(string(name))
+	return err
+}
+
+var errNoRecipe = errors.New("the option recipe is missing")
 
 // nothing is the result of an operation that has only arrays.
 var nothing = struct{}{}
@@ -191,10 +202,10 @@ func decode(c *call) (any, []safetensors.Tensor, error) {
 
 func quantize(c *call) (any, []safetensors.Tensor, error) {
 	var o struct {
-		Profile scaling.Profile `json:"profile"`
-		Format  *fp8.Format     `json:"format"`
-		Block   *tensor.Block   `json:"block"`
-		Epsilon float32         `json:"epsilon"`
+		Recipe  recipe        `json:"recipe"`
+		Format  *fp8.Format   `json:"format"`
+		Block   *tensor.Block `json:"block"`
+		Epsilon float32       `json:"epsilon"`
 		policy
 	}
 	if err := c.read(&o, "values"); err != nil {
@@ -204,16 +215,18 @@ func quantize(c *call) (any, []safetensors.Tensor, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	r := o.Profile.Recipe(scaling.Weight)
-	r.Policy, r.Epsilon = fp8.Policy(o.policy), o.Epsilon
-	if o.Format != nil {
-		r.Format = *o.Format
+	if o.Recipe.Name == "" {
+		return nil, nil, errNoRecipe
 	}
+	if o.Format != nil {
+		if o.Recipe.Weights, err = o.Recipe.InFormat(*o.Format); err != nil {
+			return nil, nil, err
+		}
+	}
+	r := o.Recipe.Recipe
+	r.Policy, r.Epsilon = fp8.Policy(o.policy), o.Epsilon
 	if o.Block != nil {
 		r.Block = *o.Block
-	}
-	if o.Profile.Delayed() {
-		return nil, nil, fmt.Errorf("profile %s takes its scale from the amax of earlier steps, which an array does not hold: use te-current", o.Profile)
 	}
 	var st fp8.Stats
 	t := &tensor.Tensor{Name: "values", Shape: info.Shape}

@@ -240,7 +240,7 @@ func TestQuantize(t *testing.T) {
 		}
 		want := &tensor.Tensor{Shape: []int{5, 300}}
 		require.NoError(t, scaling.Quantize(t.Context(), want, values, scaling.Quantizer{Recipe: scaling.Recipe{Profile: p, Block: tensor.Block{Rows: 1, Cols: 32}}}))
-		r := c.get("quantize", map[string]any{"profile": p, "block": "1x32"}, floatArray("values", []int{5, 300}, values))
+		r := c.get("quantize", map[string]any{"recipe": p, "block": "1x32"}, floatArray("values", []int{5, 300}, values))
 		require.Equal(t, want.Codes, r.bytes(t, "codes"))
 		require.Equal(t, "1x32", r.Result["block"])
 		info, _ := r.file.Info("scales")
@@ -254,11 +254,11 @@ func TestQuantize(t *testing.T) {
 		require.Equal(t, back, r.floats(t, "values"))
 	}
 	x := floatArray("values", []int{5, 300}, values)
-	r = c.get("quantize", map[string]any{"profile": "deepseek"}, x)
+	r = c.get("quantize", map[string]any{"recipe": "deepseek"}, x)
 	require.Equal(t, "128x128", r.Result["block"])
-	c.refused("earlier steps", "quantize", map[string]any{"profile": "te-delayed"}, x)
-	c.refused("profile", "quantize", map[string]any{"profile": "mine"}, x)
-	c.refused("epsilon", "quantize", map[string]any{"profile": "deepseek", "epsilon": -1}, x)
+	c.refused("earlier steps", "quantize", map[string]any{"recipe": "te-delayed"}, x)
+	c.refused("there is no recipe", "quantize", map[string]any{"recipe": "mine"}, x)
+	c.refused("epsilon", "quantize", map[string]any{"recipe": "deepseek", "epsilon": -1}, x)
 	codes, one := safetensors.New("codes", safetensors.U8, []int{2, 3}, make([]byte, 6)), floatArray("scales", []int{}, []float32{1})
 	c.refused("add the option format, E4M3", "dequantize", nil, codes, one)
 	c.refused("with the option block", "dequantize", map[string]any{"format": "E4M3"}, codes, floatArray("scales", []int{5}, make([]float32, 5)))

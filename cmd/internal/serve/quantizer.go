@@ -1,7 +1,6 @@
 package serve
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 
@@ -18,7 +17,7 @@ import (
 // checkQuantizer judges what a quantizer made of an array.
 func checkQuantizer(c *call) (any, []safetensors.Tensor, error) {
 	var o struct {
-		Profile      *scaling.Profile    `json:"profile"`
+		Recipe       recipe              `json:"recipe"`
 		Block        *tensor.Block       `json:"block"`
 		Format       *fp8.Format         `json:"format"`
 		Rounding     fp8.Rounding        `json:"rounding"`
@@ -32,12 +31,13 @@ func checkQuantizer(c *call) (any, []safetensors.Tensor, error) {
 	if err := c.read(&o, "x", "codes", "scales", "outer"); err != nil {
 		return nil, nil, err
 	}
-	if o.Profile == nil || *o.Profile == "" {
-		return nil, nil, errors.New("the option profile is missing: name the one that is claimed")
+	if o.Recipe.Name == "" {
+		return nil, nil, fmt.Errorf("%w: name the one that is claimed", errNoRecipe)
 	}
 	q := verify.Quantizer{
 		X: "x", Codes: "codes", Scales: "scales", OuterDivides: o.OuterDivides,
 		Format: o.Format, ScaleFormat: o.ScaleFormat, Packed: o.Packed, Layout: o.ScaleLayout,
+		Claimed: o.Recipe.Fixed(),
 	}
 	for _, name := range []string{q.X, q.Codes, q.Scales} {
 		info, err := c.find(name)
@@ -56,7 +56,7 @@ func checkQuantizer(c *call) (any, []safetensors.Tensor, error) {
 	if c.has("outer") {
 		q.Outer = "outer"
 	}
-	r := scaling.Recipe{Profile: *o.Profile}
+	r := scaling.Recipe{Profile: o.Recipe.Profile}
 	r.Policy.Rounding = o.Rounding
 	if o.Block != nil {
 		r.Block = *o.Block

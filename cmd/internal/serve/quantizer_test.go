@@ -43,7 +43,7 @@ func TestCheckQuantizer(t *testing.T) {
 	c := start(t, t.Context())
 	arrays := quantizerArrays(t)
 	options := func(more ...any) map[string]any {
-		o := map[string]any{"profile": "mx-floor", "block": "1x32"}
+		o := map[string]any{"recipe": "mx-floor", "block": "1x32"}
 		for i := 0; i < len(more); i += 2 {
 			o[more[i].(string)] = more[i+1]
 		}
@@ -53,7 +53,7 @@ func TestCheckQuantizer(t *testing.T) {
 	require.Equal(t, true, r.Result["pass"], r.Result["text"])
 	require.Equal(t, "", r.Result["failure"])
 	require.Contains(t, string(r.bytes(t, "page")), "</html>")
-	require.Equal(t, true, c.get("check_quantizer", map[string]any{"profile": "mx-floor"}, arrays...).Result["pass"], "its block")
+	require.Equal(t, true, c.get("check_quantizer", map[string]any{"recipe": "mx-floor"}, arrays...).Result["pass"], "its block")
 	require.Equal(t, true, c.get("check_quantizer", options("workers", 1, "rounding", "nearest-even"), arrays...).Result["pass"])
 
 	with := func(name string, change func(data []byte)) []safetensors.Tensor {
@@ -74,8 +74,8 @@ func TestCheckQuantizer(t *testing.T) {
 	r = c.get("check_quantizer", options(), with("codes", func(b []byte) { b[70] ^= 0x80 })...)
 	require.Contains(t, r.Result["failure"], "0 of 6 scales and 1 of 192 codes")
 
-	c.refused("the option profile is missing", "check_quantizer", nil, arrays...)
-	c.refused("no-such", "check_quantizer", options("profile", "no-such"), arrays...)
+	c.refused("the option recipe is missing", "check_quantizer", nil, arrays...)
+	c.refused("no-such", "check_quantizer", options("recipe", "no-such"), arrays...)
 	c.refused(`wants a tensor "scales"`, "check_quantizer", options(), arrays[:2]...)
 	c.refused("say another block", "check_quantizer", options("block", "1x16"), arrays...)
 	c.refused(`unknown field "bias"`, "check_quantizer", options("bias", 1), arrays...)

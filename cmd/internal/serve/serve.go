@@ -16,6 +16,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/octavo-fp8/octavo/cmd/internal/vocabulary"
+	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/safetensors"
 )
 
@@ -277,7 +279,7 @@ func kindOf(t reflect.Type) string {
 func (c *call) read(options any, names ...string) error {
 	if len(c.request.Options) > 0 {
 		if err := strictly(c.request.Options, options); err != nil {
-			return fmt.Errorf("options of %s: %w", c.request.Operation, err)
+			return fmt.Errorf("options of %s: %w%s", c.request.Operation, err, c.formatMeant(err))
 		}
 	}
 	for _, t := range c.file.Tensors() {
@@ -286,6 +288,19 @@ func (c *call) read(options any, names ...string) error {
 		}
 	}
 	return nil
+}
+
+// formatMeant says what may have been meant by an unknown format.
+func (c *call) formatMeant(err error) string {
+	var o struct{ Format string }
+	if !errors.Is(err, fp8.ErrFormat) || json.Unmarshal(c.request.Options, &o) != nil {
+		return ""
+	}
+	var known []string
+	for _, f := range fp8.Formats() {
+		known = append(known, strings.ToLower(f.String()))
+	}
+	return vocabulary.Hint(o.Format, known)
 }
 
 // has reports whether the request brings an array.

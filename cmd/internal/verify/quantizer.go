@@ -33,6 +33,7 @@ type Quantizer struct {
 	ScaleFormat  *tensor.ScaleFormat
 	Packed       bool
 	Layout       *fault.GridLayout // of scales; nil: what fits
+	Claimed      *fp8.Format       // of the claim; nil: what the codes are
 	Other        *tensor.Block     // block of the claim where its own does not fit the scales
 	BFloat16     bool              // arrays of type <u2 are bfloat16
 }
@@ -70,6 +71,9 @@ func (q *Quantizer) DefaultBlock(r *scaling.Recipe) {
 func (q *Quantizer) Judge(ctx context.Context, in *operands.Source, r scaling.Recipe, o judged.Options) (v *judged.Verdict, err error) {
 	err = q.read(in, func(s *operands.Source, x operands.Tensor, codes *tensor.Tensor) error {
 		r.Format = codes.Format
+		if q.Claimed != nil && *q.Claimed != r.Format {
+			return fmt.Errorf("tensor %q is %v: the recipe that is claimed encodes to %v", codes.Name, r.Format, *q.Claimed)
+		}
 		if !r.Profile.For(r.Format) {
 			return fmt.Errorf("tensor %q is %v: profile %s is not for that format", codes.Name, r.Format, r.Profile)
 		}

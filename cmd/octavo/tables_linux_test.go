@@ -1,0 +1,86 @@
+package main
+
+import (
+	"math"
+	"regexp"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/octavo-fp8/octavo/cmd/internal/terminaltest"
+	"github.com/octavo-fp8/octavo/internal/filetest"
+	"github.com/octavo-fp8/octavo/safetensors"
+)
+
+// TestTablesFit: on a terminal no line of a report is wider than that, whatever its width is,
+// and all of it is there.
+func TestTablesFit(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts nine commands")
+	}
+	path := filetest.Write(t, nil,
+		ramp("model.layers.10.self_attn.a_projection_with_a_long_name.weight", 0.1),
+		ramp("model.layers.11.mlp.down_proj.weight", 1e30))
+	escapes := regexp.MustCompile("\x1b\\[[0-9;]*m")
+	for name, c := range map[string]struct {
+		args []string
+		says string
+	}{
+		"quantize": {[]string{"quantize", path, "-o", filetest.Output(t), "--recipe", "nvfp4"}, "SQNR dB"},
+		"certify":  {[]string{"certify", "--steps", "1", "--vary", "order"}, "against"},
+	} {
+		for _, columns := range []uint16{60, 80, 120} {
+			term := terminaltest.Open(t, columns)
+			p := prepare(t, "", c.args...)
+			p.Env = append(p.Env, "COLUMNS=", "NO_COLOR=")
+			p.Stdout = term.File
+			require.NoError(t, p.Start())
+			p.wait(t)
+			written := escapes.ReplaceAllString(term.Close(), "")
+			require.Contains(t, written, c.says, "%s", name)
+			for line := range strings.Lines(written) {
+				line = strings.TrimRight(line, "\r\n")
+				if strings.Contains(strings.TrimSpace(line), " ") { // a path is as long as it is
+					require.LessOrEqual(t, utf8.RuneCountInString(line), int(columns), "%s in %d columns:\n%s", name, columns, written)
+				}
+			}
+		}
+	}
+}
+
+// TestColors: what is wrong is red on a terminal, unless NO_COLOR is set, and nowhere else.
+func TestColors(t *testing.T) {
+	overflow := filetest.Write(t, nil, filetest.F32("w", []int{2, 2}, float32(math.NaN()), 1, 1, 1))
+	fine := filetest.Write(t, nil, ramp("w", 1))
+	for _, c := range []struct {
+		path, env string
+		terminal  bool
+		red       bool
+	}{
+		{overflow, "", true, true},
+		{overflow, "1", true, false},
+		{overflow, "", false, false},
+		{fine, "", true, false},
+	} {
+		term := terminaltest.Open(t, 80)
+		p := prepare(t, "", "quantize", c.path, "-o", filetest.Output(t), "--recipe", "mx-floor")
+		p.Env = append(p.Env, "NO_COLOR="+c.env, "TERM=xterm")
+		if c.terminal {
+			p.Stdout = term.File
+		}
+		require.NoError(t, p.Start())
+		require.Equal(t, exitOK, p.wait(t), "%s", &p.stderr)
+		require.Equal(t, c.red, strings.Contains(term.Close()+p.stdout.String(), "\x1b[31m"), "%+v", c)
+	}
+}
+
+// ramp is a matrix of 32x64 that rises.
+func ramp(name string, by float32) safetensors.Tensor {
+	values := make([]float32, 32*64)
+	for i := range values {
+		values[i] = by * float32(i%97)
+	}
+	return filetest.F32(name, []int{32, 64}, values...)
+}

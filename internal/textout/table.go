@@ -1,0 +1,254 @@
+package textout
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// Table lines up what is written to it: cells with tabs behind them, and the last of a line
+// without. The first line has titles. Numbers are aligned by their decimal points, all else
+// begins at the left. On a [Screen] the table is no wider than that: texts are shortened or
+// go on in the next line, and columns for which there is still no room come below, with the
+// first one again. It is not safe for concurrent use.
+type Table struct {
+	w     io.Writer
+	text  bytes.Buffer
+	notes map[int][]string // by the number of the line that they are below
+}
+
+// Note writes a line below the one before, which is of no column.
+func (t *Table) Note(format string, args ...any) {
+	if t.notes == nil {
+		t.notes = map[int][]string{}
+	}
+	line := bytes.Count(t.text.Bytes(), []byte("\n")) - 1
+	t.notes[line] = append(t.notes[line], "^ "+fmt.Sprintf(format, args...))
+}
+
+// Screen is a writer to a terminal.
+type Screen interface {
+	io.Writer
+	Screen() (columns int, colors bool) // 0: of any number
+}
+
+// Writer is a buffer before a writer. It is a [Screen] if that is one.
+type Writer struct {
+	*bufio.Writer
+	w io.Writer
+}
+
+// NewWriter returns a buffer before w.
+func NewWriter(w io.Writer) Writer { return Writer{bufio.NewWriter(w), w} }
+
+// Screen is that of what is behind the buffer.
+func (w Writer) Screen() (columns int, colors bool) {
+	if s, ok := w.w.(Screen); ok {
+		return s.Screen()
+	}
+	return 0, false
+}
+
+// NewTable returns a table that Flush writes.
+func NewTable(w io.Writer) *Table { return &Table{w: w} }
+
+func (t *Table) Write(p []byte) (int, error) { return t.text.Write(p) }
+
+// Marks of what is wrong, which no other text has.
+const wrongBegin, wrongEnd = "\x0e", "\x0f"
+
+// Wrong marks the text of a cell as wrong: a table has it in red where there are colors.
+func Wrong(text string) string { return wrongBegin + text + wrongEnd }
+
+const (
+	gap      = 2  // columns of a terminal between those of a table
+	narrow   = 12 // of a text that has no room
+	noPoint  = -1
+	red, end = "\x1b[31m", "\x1b[0m"
+)
+
+// column is a part of a table. Cells are lines of text, the first a title.
+type column struct {
+	cells  [][]string
+	number bool
+	points []int // where the decimal points of numbers are; noPoint: nowhere
+	before int   // characters before the points at most
+	width  int
+}
+
+// Flush writes the table, and begins another.
+func (t *Table) Flush() error {
+	limit, colors := 0, false
+	if s, ok := t.w.(Screen); ok {
+		limit, colors = s.Screen()
+	}
+	all, notes := columns(t.text.String()), t.notes
+	t.text.Reset()
+	t.notes = nil
+	const widest = 78 // of notes
+	most := widest
+	if limit > 0 {
+		most = min(most, limit)
+	}
+	var b strings.Builder
+	if len(all) > 0 {
+		shrink(all, limit)
+		for rest := all[1:]; ; {
+			n := fitting(all[0], rest, limit)
+			writeColumns(&b, append([]*column{all[0]}, rest[:n]...), func(line int) {
+				for _, note := range notes[line] {
+					b.WriteString(Wrap(note, most, "    ") + "\n")
+				}
+			})
+			notes = nil
+			if rest = rest[n:]; len(rest) == 0 {
+				break
+			}
+			b.WriteByte('\n')
+		}
+	}
+	text := strings.NewReplacer(wrongBegin, "", wrongEnd, "")
+	if colors {
+		text = strings.NewReplacer(wrongBegin, red, wrongEnd, end)
+	}
+	_, err := text.WriteString(t.w, b.String())
+	return err
+}
+
+// columns cuts text into cells.
+func columns(text string) (all []*column) {
+	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
+	for i, line := range lines {
+		for j, cell := range strings.Split(strings.TrimRight(line, "\t"), "\t") {
+			for len(all) <= j {
+				all = append(all, &column{cells: make([][]string, len(lines))})
+			}
+			all[j].cells[i] = []string{cell}
+		}
+	}
+	for _, c := range all {
+		c.measure()
+	}
+	return all
+}
+
+var number = regexp.MustCompile(`^([-+±]?[0-9]+)(\.[0-9]+)?(e[-+]?[0-9]+)?( ?[%a-zA-Z/]*)( of [0-9]+)?$`)
+
+// measure finds out whether a column has numbers, and how wide it is.
+func (c *column) measure() {
+	c.points, c.number = make([]int, len(c.cells)), true
+	some := false
+	for i, cell := range c.cells {
+		c.points[i] = noPoint
+		text := plain(strings.Join(cell, ""))
+		if at := number.FindStringSubmatch(text); at != nil && i > 0 {
+			c.points[i] = utf8.RuneCountInString(at[1])
+			some = true
+		} else if i > 0 && !slices.Contains([]string{"", "-", "NaN", "inf", "-inf", "+Inf", "-Inf"}, text) {
+			c.number = false
+		}
+	}
+	c.number = c.number && some
+	c.before, c.width = 0, 0
+	after := 0
+	for i, cell := range c.cells {
+		for _, line := range cell {
+			n := width(line)
+			if c.width = max(c.width, n); c.number && c.points[i] != noPoint {
+				c.before, after = max(c.before, c.points[i]), max(after, n-c.points[i])
+			}
+		}
+	}
+	c.width = max(c.width, c.before+after)
+	c.before = c.width - after
+}
+
+func plain(text string) string {
+	return strings.NewReplacer(wrongBegin, "", wrongEnd, "").Replace(text)
+}
+
+func width(text string) int { return utf8.RuneCountInString(plain(text)) }
+
+// shrink takes room from texts, the widest first, until columns fit or all are narrow.
+func shrink(all []*column, limit int) {
+	for limit > 0 {
+		total, widest := -gap, -1
+		for i, c := range all {
+			total += c.width + gap
+			if !c.number && c.width > narrow && (widest < 0 || c.width > all[widest].width) {
+				widest = i
+			}
+		}
+		if total <= limit || widest < 0 {
+			return
+		}
+		all[widest].shorten(max(narrow, all[widest].width-(total-limit)))
+	}
+}
+
+// shorten makes texts so short: those of several words go on below.
+func (c *column) shorten(most int) {
+	for i, cell := range c.cells {
+		text := strings.Join(cell, " ")
+		if width(text) > most && !strings.Contains(text, wrongBegin) {
+			c.cells[i] = nil
+			for line := range strings.SplitSeq(Wrap(text, most, ""), "\n") {
+				c.cells[i] = append(c.cells[i], Shorten(line, most))
+			}
+		}
+	}
+	c.width = most
+}
+
+// fitting returns how many columns fit beside the first one, at least one.
+func fitting(first *column, rest []*column, limit int) int {
+	total := first.width
+	for i, c := range rest {
+		if total += gap + c.width; limit > 0 && total > limit && i > 0 {
+			return i
+		}
+	}
+	return len(rest)
+}
+
+// writeColumns writes columns, and after each line what comes below it.
+func writeColumns(b *strings.Builder, all []*column, below func(line int)) {
+	for i := range all[0].cells {
+		height := 1
+		for _, c := range all {
+			height = max(height, len(c.cells[i]))
+		}
+		for line := range height {
+			var row strings.Builder
+			for j, c := range all {
+				if j > 0 {
+					row.WriteString(strings.Repeat(" ", gap))
+				}
+				row.WriteString(c.padded(i, line))
+			}
+			b.WriteString(strings.TrimRight(row.String(), " ") + "\n")
+		}
+		below(i)
+	}
+}
+
+// padded returns a line of a cell, as wide as the column.
+func (c *column) padded(i, line int) string {
+	text := ""
+	if line < len(c.cells[i]) {
+		text = c.cells[i][line]
+	}
+	left := 0
+	switch {
+	case c.number && c.points[i] != noPoint:
+		left = c.before - c.points[i]
+	case c.number:
+		left = c.width - width(text)
+	}
+	return strings.Repeat(" ", left) + text + strings.Repeat(" ", max(0, c.width-left-width(text)))
+}

@@ -1,0 +1,92 @@
+package textout
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/require"
+)
+
+// screen is a terminal of a width.
+type screen struct {
+	bytes.Buffer
+	columns int
+	colors  bool
+}
+
+func (s *screen) Screen() (int, bool) { return s.columns, s.colors }
+
+const cells = "layer\tKL\tSQNR, dB\tbytes\tnote\n" +
+	"model.layers.0.mlp.down_proj\t0.5\t31.25\t1024\t-\n" +
+	"model.layers.10.mlp.down_proj\t12.25 %\t-\t7\tan outlier of 40 among others\n" +
+	"head\t100\t-3.5\t65536\t\n"
+
+// TestTable: numbers are aligned by their decimal points, and texts at the left.
+func TestTable(t *testing.T) {
+	var b bytes.Buffer
+	table := NewTable(&b)
+	fmt.Fprint(table, cells)
+	require.NoError(t, table.Flush())
+	require.Equal(t, ""+
+		"layer                                KL  SQNR, dB  bytes  note\n"+
+		"model.layers.0.mlp.down_proj     0.5        31.25   1024  -\n"+
+		"model.layers.10.mlp.down_proj   12.25 %         -      7  an outlier of 40 among others\n"+
+		"head                           100          -3.5   65536\n", b.String())
+	fmt.Fprint(table, "a\n")
+	b.Reset()
+	require.NoError(t, table.Flush())
+	require.Equal(t, "a\n", b.String(), "another table")
+}
+
+// TestTableFits: whatever the width, no line is wider, and nothing that is a number is lost.
+func TestTableFits(t *testing.T) {
+	for columns := 26; columns <= 140; columns++ {
+		s := &screen{columns: columns}
+		table := NewTable(s)
+		fmt.Fprint(table, cells)
+		require.NoError(t, table.Flush())
+		for line := range strings.Lines(s.String()) {
+			require.LessOrEqual(t, utf8.RuneCountInString(strings.TrimSuffix(line, "\n")), columns, s.String())
+		}
+		for _, number := range []string{"0.5", "31.25", "1024", "12.25 %", "7", "100", "-3.5", "65536"} {
+			require.Contains(t, s.String(), number, "%d columns", columns)
+		}
+	}
+}
+
+// TestTableColors: what is wrong is red on a terminal that has colors, and takes no room.
+func TestTableColors(t *testing.T) {
+	for _, colors := range []bool{false, true} {
+		s := &screen{columns: 80, colors: colors}
+		table := NewTable(s)
+		fmt.Fprintf(table, "a\tb\n%s\tright\nright\tright\n", Wrong("bad"))
+		require.NoError(t, table.Flush())
+		want := "a      b\nbad    right\nright  right\n"
+		if colors {
+			want = strings.Replace(want, "bad", "\x1b[31mbad\x1b[0m", 1)
+		}
+		require.Equal(t, want, s.String())
+	}
+}
+
+// TestTableNotes: a note is below its line, once, and no wider than the screen.
+func TestTableNotes(t *testing.T) {
+	s := &screen{columns: 40}
+	table := NewTable(s)
+	fmt.Fprint(table, "a\tb\n1\t2\n")
+	table.Note("what is to be said of %d and of what is beside it", 1)
+	fmt.Fprint(table, "3\t4\n")
+	require.NoError(t, table.Flush())
+	require.Equal(t, "a  b\n1  2\n    ^ what is to be said of 1 and of\n    what is beside it\n3  4\n", s.String())
+}
+
+// TestFold: what is wider is broken at spaces, and goes on further in.
+func TestFold(t *testing.T) {
+	require.Equal(t, "  a bc de", Fold("  a bc de", 9))
+	require.Equal(t, "  one two\n    three four", Fold("  one two three four", 14))
+	require.Equal(t, "12345678901234567890", Fold("12345678901234567890", 10), "one word")
+	require.Equal(t, "of  a table with more", Fold("of  a table with more", 10))
+}
