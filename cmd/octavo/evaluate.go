@@ -30,6 +30,7 @@ type evaluateFlags struct {
 
 	out, stage        string // the directory of the run and where its files lie until it is complete
 	resume, overwrite bool
+	stored            string // of the model, for the report
 }
 
 func newEvaluateCommand() *cobra.Command {
@@ -87,6 +88,9 @@ func runEvaluate(cmd *cobra.Command, path string, f *evaluateFlags) error {
 	report, err := work(cmd, "nothing was printed", func(ctx context.Context, d *display.Display) (*show.Report, error) {
 		return evaluated(ctx, path, f, d)
 	})
+	if err == nil {
+		report.Stored = f.stored
+	}
 	if err = f.end(run, report, err); err != nil {
 		return err
 	}
@@ -114,6 +118,7 @@ func evaluated(ctx context.Context, path string, f *evaluateFlags, bar *display.
 		Recipes: f.recipes, Modes: f.modes, Prefix: read.Prefix,
 		Context: f.context, Stride: f.stride, LayerTokens: f.layers,
 	}
+	f.stored = show.Stored(c)
 	if f.stage != "" {
 		if o.State, err = stateOf(c, f.stage); err != nil {
 			return nil, err

@@ -271,6 +271,7 @@ func (e *evaluator) run(ctx context.Context) (err error) {
 			return err
 		}
 	}
+	l.free = nil // nor has the head of a layer
 	last := []*nn.Param{e.norm.Gain, e.head.Weight}
 	return l.with(last, func() error { return e.measure(ctx, kept, streams, windows) })
 }
