@@ -257,7 +257,7 @@ func (e *evaluator) run(ctx context.Context) (err error) {
 			return err
 		}
 		kept.turn()
-		l.free = nil // no layer has use for memory of the embedding
+		l.drop() // no layer has use for memory of the embedding
 	}
 	for layer := layers; layer < len(e.blocks); layer++ {
 		if layer+1 < len(e.blocks) {
@@ -271,7 +271,7 @@ func (e *evaluator) run(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	l.free = nil // nor has the head of a layer
+	l.drop() // nor has the head of a layer
 	last := []*nn.Param{e.norm.Gain, e.head.Weight}
 	return l.with(last, func() error { return e.measure(ctx, kept, streams, windows) })
 }
