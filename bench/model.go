@@ -16,7 +16,7 @@ import (
 	"github.com/octavo-fp8/octavo/safetensors"
 )
 
-// Model is the sizes of a model that is written to be measured: a Mixtral with a layer of
+// Model is the sizes of a model that is written to be measured: a mixture of Qwen3 with a layer of
 // experts after each four that are dense or, without Experts, a Llama.
 type Model struct {
 	Hidden, Intermediate, Heads, Keys, Vocabulary, Experts int
@@ -28,7 +28,7 @@ type Model struct {
 
 // The models.
 var (
-	// LargeModel is one of 4096 columns: an embedding and a head of more than 1 GiB, dense
+	// LargeModel is one of 4096 columns: an embedding and a head of more than 1 GiB each, dense
 	// layers, and layers of eight experts, of which one tensor has almost 2 GiB.
 	LargeModel = Model{
 		Hidden: 4096, Intermediate: 14336, Heads: 32, Keys: 8, Vocabulary: 151936, Experts: 8,
@@ -96,11 +96,16 @@ func (z *Model) config(layers int) map[string]any {
 		"rms_norm_eps": 1e-5, "tie_word_embeddings": false, "torch_dtype": "bfloat16",
 	}
 	if z.Experts > 0 {
-		config["architectures"], config["model_type"] = []string{"MixtralForCausalLM"}, "mixtral"
-		config["num_local_experts"], config["num_experts_per_tok"] = z.Experts, 2
+		config["architectures"], config["model_type"] = []string{"Qwen3MoeForCausalLM"}, "qwen3_moe"
+		config["num_experts"], config["num_experts_per_tok"] = z.Experts, 2
+		config["moe_intermediate_size"], config["norm_topk_prob"] = z.Intermediate, true
+		config["head_dim"], config["decoder_sparse_step"] = z.Hidden/z.Heads, period
 	}
 	return config
 }
+
+// period is from one layer of experts to the next.
+const period = 5
 
 // tensors lists the tensors of all layers, in turn four that are dense and one of experts.
 func (z *Model) tensors(size int64) (all []safetensors.Info, layers int) {
@@ -121,7 +126,11 @@ func (z *Model) tensors(size int64) (all []safetensors.Info, layers int) {
 		add(layer+"self_attn.v_proj.weight", keys, z.Hidden)
 		add(layer+"self_attn.o_proj.weight", z.Hidden, z.Hidden)
 		add(layer+"post_attention_layernorm.weight", z.Hidden)
-		if z.Experts > 0 && layers%5 == 4 {
+		if z.Experts > 0 {
+			add(layer+"self_attn.q_norm.weight", z.Hidden/z.Heads)
+			add(layer+"self_attn.k_norm.weight", z.Hidden/z.Heads)
+		}
+		if z.Experts > 0 && (layers+1)%period == 0 {
 			add(layer+"mlp.gate.weight", z.Experts, z.Hidden)
 			add(layer+"mlp.experts.gate_up_proj", z.Experts, 2*z.Intermediate, z.Hidden)
 			add(layer+"mlp.experts.down_proj", z.Experts, z.Hidden, z.Intermediate)

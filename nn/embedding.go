@@ -36,7 +36,7 @@ func NewEmbedding(name string, vocab, dim int, o Options) (*Embedding, error) {
 
 func newEmbedding(name string, vocab, dim int, o Options) *Embedding {
 	return &Embedding{
-		Table: newParam(name, vocab, dim), layer: strings.TrimSuffix(name, ".weight"), shared: o.Shared,
+		Table: o.Shared.newMatrix(name, vocab, dim), layer: strings.TrimSuffix(name, ".weight"), shared: o.Shared,
 		rounder: newResultRounder(o.Operators.Embedding, o.Workers),
 	}
 }

@@ -97,7 +97,7 @@ type linearSpec struct {
 func newLinears(prefix string, specs ...linearSpec) (err error) {
 	for _, p := range specs {
 		name := prefix + p.name
-		if *p.layer, err = newLinear(name, newParam(name, p.out, p.in), p.options); err != nil {
+		if *p.layer, err = newLinear(name, p.options.Shared.newMatrix(name, p.out, p.in), p.options); err != nil {
 			return err
 		}
 		(*p.layer).addBiasIf(p.bias)

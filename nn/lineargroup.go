@@ -24,7 +24,7 @@ func newLinearGroup(experts int, prefix, suffix string, out, in int, bias bool, 
 	g := &linearGroup{shared: o.Shared, workers: o.Workers}
 	for e := range experts {
 		name := prefix + strconv.Itoa(e) + "." + suffix
-		l, err := newLinear(name, newParam(name, out, in), o)
+		l, err := newLinear(name, o.Shared.newMatrix(name, out, in), o)
 		if err != nil {
 			return nil, err
 		}

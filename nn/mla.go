@@ -171,7 +171,7 @@ func newMLA(prefix string, c MLAConfig, o Options) (*MLA, error) {
 			options = o.roundInput()
 		}
 		var err error
-		if *to, err = newLinear(name, newParam(name, s.Rows, s.Cols), options); err != nil {
+		if *to, err = newLinear(name, o.Shared.newMatrix(name, s.Rows, s.Cols), options); err != nil {
 			return nil, err
 		}
 	}

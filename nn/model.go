@@ -20,7 +20,6 @@ type Llama struct {
 	cfg    Config
 	shared Shared
 	params []*Param
-	unread bool // see NewUnreadLlama
 
 	rotaries  [2]*Rotary // of layers that see all, and of those with a window
 	embedding *Embedding
@@ -63,62 +62,47 @@ func NewLlama(cfg Config, seed uint64) (*Llama, error) {
 }
 
 // NewZeroLlama is [NewLlama] with matrices of zeros, to be filled in.
-func NewZeroLlama(cfg Config) (*Llama, error) { return newZeroLlama(cfg, func(*Param) {}) }
+func NewZeroLlama(cfg Config) (*Llama, error) { return newZeroLlama(cfg, false) }
 
 // NewUnreadLlama is [NewZeroLlama] whose matrices, and their gradients, all share one memory of
 // zeros, which nobody may write to: it is for those who point Value to others while they are
 // needed, of models larger than memory.
-func NewUnreadLlama(cfg Config) (*Llama, error) {
-	var zeros []float32
-	m, err := newZeroLlama(cfg, func(p *Param) {
-		n := len(p.Value)
-		if p.Rows == 1 {
-			return
-		}
-		if n > len(zeros) {
-			zeros = p.Value
-		}
-		p.Value, p.Grad = zeros[:n:n], zeros[:n:n]
-	})
-	if m != nil {
-		m.unread = true
-	}
-	return m, err
-}
+func NewUnreadLlama(cfg Config) (*Llama, error) { return newZeroLlama(cfg, true) }
 
 // Unread reports whether the model's matrices share one memory of zeros: see [NewUnreadLlama].
-func (m *Llama) Unread() bool { return m.unread }
+func (m *Llama) Unread() bool { return m.shared.zeros != nil }
 
-// newZeroLlama calls made for each parameter when it is made.
-func newZeroLlama(cfg Config, made func(*Param)) (*Llama, error) {
+func newZeroLlama(cfg Config, unread bool) (*Llama, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
 	cfg = cfg.withDefaults().clone()
 	m := &Llama{cfg: cfg}
+	if unread {
+		most := 0
+		for s := range cfg.Shapes() {
+			most = max(most, s.Rows*s.Cols)
+		}
+		m.shared.zeros = make([]float32, most)
+	}
 	o := cfg.options(&m.shared)
 	m.embedding = newEmbedding(embeddingName, cfg.Vocab, cfg.Dim, o)
 	m.embedding.scale = float32(cfg.EmbeddingScale)
 	m.rotaries[0], m.rotaries[1] = cfg.Rotaries()
 	m.params = append(m.params, m.embedding.Table)
-	made(m.embedding.Table)
 	for layer := range cfg.Layers {
 		b, err := m.newBlock(layer)
 		if err != nil {
 			return nil, err
 		}
 		m.blocks = append(m.blocks, b)
-		for _, p := range b.Params() {
-			made(p)
-			m.params = append(m.params, p)
-		}
+		m.params = append(m.params, b.Params()...)
 	}
 	m.norm = newRMSNorm(lastNormName, cfg.Dim, cfg.NormEps, o)
 	m.params = append(m.params, m.norm.Gain)
 	table := m.embedding.Table
 	if !cfg.TieHead {
-		table = newParam(headName, cfg.Vocab, cfg.Dim)
-		made(table)
+		table = m.shared.newMatrix(headName, cfg.Vocab, cfg.Dim)
 		m.params = append(m.params, table)
 	}
 	var err error

@@ -63,6 +63,8 @@ type Shared struct {
 	scaling Scaling
 	scratch scratch
 	again   bool // what the forward pass did is done once more
+
+	zeros []float32 // that all matrices are, where they have no memory of their own: see NewUnreadLlama
 }
 
 // Scaling returns the state of the scales of all layers that share s.

@@ -44,6 +44,15 @@ func newGain(name string, n int) *Param {
 	return p
 }
 
+// newMatrix returns a matrix of zeros for sizes that were checked.
+func (s *Shared) newMatrix(name string, rows, cols int) *Param {
+	if s.zeros == nil || rows == 1 {
+		return newParam(name, rows, cols)
+	}
+	zeros := s.zeros[: rows*cols : rows*cols]
+	return &Param{Name: name, Rows: rows, Cols: cols, Value: zeros, Grad: zeros, Decay: true}
+}
+
 // Randomize draws the values from a normal distribution of mean 0. They depend on
 // seed, stream and deviation alone; parameters with different streams are
 // independent.

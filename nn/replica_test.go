@@ -44,3 +44,23 @@ func TestAttentionForwardTakesLittle(t *testing.T) {
 	runtime.ReadMemStats(&after)
 	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(4*seq*seq))
 }
+
+// TestUnreadLlamaTakesLittle: its matrices, and their gradients, have the memory of one.
+func TestUnreadLlamaTakesLittle(t *testing.T) {
+	if race.Enabled {
+		t.Skip("the race detector allocates")
+	}
+	c := Config{Vocab: 512, Dim: 128, Layers: 8, Heads: 4, Hidden: 512, Context: 8,
+		Experts: &ExpertsConfig{Hidden: 256, Router: RouterConfig{Experts: 4, TopK: 2}}}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	m, err := NewUnreadLlama(c)
+	runtime.ReadMemStats(&after)
+	require.NoError(t, err)
+	require.True(t, m.Unread())
+	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(2*4*c.Vocab*c.Dim))
+	for _, p := range m.Params() {
+		require.Len(t, p.Value, p.Rows*p.Cols, p.Name)
+		require.Len(t, p.Grad, p.Rows*p.Cols, p.Name)
+	}
+}

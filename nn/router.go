@@ -176,7 +176,7 @@ func newRouter(prefix string, dim int, c RouterConfig, o Options) (r *Router, er
 	}
 	name := r.layer + ".weight"
 	own := Options{Shared: o.Shared, Rounding: c.Rounding.clone(), Workers: o.Workers}
-	if r.Gate, err = newLinear(name, newParam(name, c.Experts, dim), own); err != nil {
+	if r.Gate, err = newLinear(name, o.Shared.newMatrix(name, c.Experts, dim), own); err != nil {
 		return nil, err
 	}
 	r.Gate.addBiasIf(o.Biases.Router)

@@ -3,8 +3,9 @@
 //	go run ./bench/bigmodel -o DIR -gb 20
 //	go run ./bench/bigmodel -o DIR -tokens
 //
-// The first has the names and shapes of a model of 4096 columns, [bench.LargeModel], the second
-// is the Llama that octavo bench --peers generates tokens with, [bench.TokenModel].
+// The first has the names and shapes of a model of 4096 columns, [bench.LargeModel], below 5 GB
+// with a vocabulary of 32,000, the second is the Llama that octavo bench --peers generates tokens
+// with, [bench.TokenModel]. All commands run them; tokens are given as IDs.
 package main
 
 import (
@@ -24,9 +25,12 @@ func main() {
 		flag.Usage()
 		os.Exit(2)
 	}
-	model := &bench.LargeModel
+	model := bench.LargeModel
+	if *size < 5 {
+		model.Vocabulary = bench.TokenModel.Vocabulary
+	}
 	if *tokens {
-		model = &bench.TokenModel
+		model = bench.TokenModel
 	}
 	if err := model.Write(*out, int64(*size*1e9)); err != nil {
 		fmt.Fprintln(os.Stderr, "bigmodel:", err)

@@ -31,6 +31,10 @@ type evaluateFlags struct {
 	recipeOut         string
 	recipeFile        string
 	asJSON            bool
+
+	out, stage        string // the directory of the run and where its files lie until it is complete
+	resume, overwrite bool
+	stored            string // of the model, for the report
 }
 
 func newEvaluateCommand() *cobra.Command {
@@ -83,14 +87,24 @@ func newEvaluateCommand() *cobra.Command {
 	wholeFlag(cmd, &f.top, 0, 1<<30, "top", "show the `N` worst layers; 0 is all")
 	jsonFlag(cmd, &f.asJSON)
 	htmlFlag(cmd, &f.html, "charts")
+	outDirFlag(cmd, &f.out, "the page, the JSON and, on the way, what --resume goes on from", "default: none")
+	flags.BoolVar(&f.resume, "resume", false, "go on with an evaluation in --out that was cut off")
+	overwriteFlag(cmd, &f.overwrite)
 	return cmd
 }
 
 func runEvaluate(cmd *cobra.Command, path string, f *evaluateFlags) error {
+	run, err := f.directory()
+	if err != nil {
+		return err
+	}
 	report, err := work(cmd, "nothing was printed", func(ctx context.Context, d *display.Display) (*show.Report, error) {
 		return evaluated(ctx, path, f, d)
 	})
-	if err != nil {
+	if err == nil {
+		report.Stored = f.stored
+	}
+	if err = f.end(run, report, err); err != nil {
 		return err
 	}
 	if err := writePage(f.html, "--html", func(w io.Writer, machine string) error {
@@ -116,6 +130,12 @@ func evaluated(ctx context.Context, path string, f *evaluateFlags, bar *display.
 	o := evaluate.Options{
 		Recipes: f.recipes, Modes: f.modes, Prefix: read.Prefix,
 		Context: f.context, Stride: f.stride, LayerTokens: f.layers,
+	}
+	f.stored = show.Stored(c)
+	if f.stage != "" {
+		if o.State, err = stateOf(c, f.stage); err != nil {
+			return nil, err
+		}
 	}
 	if f.layers == 0 {
 		o.LayerTokens = -1

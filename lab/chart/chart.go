@@ -197,7 +197,7 @@ func (c Chart) Table(most int) Table {
 	}
 	values := make([]map[float64]string, len(f.curves))
 	for i, c := range f.curves {
-		values[i] = c.cells()
+		values[i] = c.cells(f.slot)
 	}
 	for i := range kept {
 		x := places[i*(len(places)-1)/max(1, kept-1)]
@@ -214,25 +214,34 @@ func (c Chart) Table(most int) Table {
 func (f *figure) places() (all []float64) {
 	for _, c := range f.curves {
 		for _, at := range c.shown() {
-			all = append(all, at.X)
+			all = append(all, f.slot(at.X))
 		}
 	}
 	slices.Sort(all)
 	return slices.Compact(all)
 }
 
-// cells returns the values at each X.
-func (c curve) cells() map[float64]string {
+// slot returns the X that a row of the table is about: that of the nearest label, where there are any.
+func (f *figure) slot(x float64) float64 {
+	if len(f.Labels) > 0 {
+		return math.Round(x)
+	}
+	return x
+}
+
+// cells returns the values at each X, which slot may have moved.
+func (c curve) cells(slot func(float64) float64) map[float64]string {
 	all := make(map[float64]string)
 	for _, at := range c.shown() {
 		text := number(at.Y)
 		if at.Spread > 0 {
 			text += " ± " + number(at.Spread)
 		}
-		if before := all[at.X]; before != "" {
+		x := slot(at.X)
+		if before := all[x]; before != "" {
 			text = before + ", " + text
 		}
-		all[at.X] = text
+		all[x] = text
 	}
 	return all
 }

@@ -17,6 +17,9 @@ var (
 
 	// ErrModel is a model whose logits are not finite though nothing is quantized.
 	ErrModel = errors.New("evaluate: model")
+
+	// ErrState is a state that is damaged, or of another run.
+	ErrState = errors.New("evaluate: state")
 )
 
 func optionError(format string, args ...any) error {
@@ -29,4 +32,8 @@ func tokenError(format string, args ...any) error {
 
 func modelError(format string, args ...any) error {
 	return sentinel.Errorf(ErrModel, "evaluate: "+format, args...)
+}
+
+func stateError(format string, args ...any) error {
+	return sentinel.Errorf(ErrState, "evaluate: "+format, args...)
 }

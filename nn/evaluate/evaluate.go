@@ -6,6 +6,7 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/octavo-fp8/octavo/internal/jsonfloat"
 	"github.com/octavo-fp8/octavo/internal/meter"
@@ -43,6 +44,10 @@ type Options struct {
 	// more of them are in a temporary file. 0 is a quarter of what there is.
 	Memory int64
 
+	// State says where a run that is interrupted leaves what it has done. Without one nothing is
+	// written but what Memory says.
+	State State
+
 	// Progress, unless nil, hears of layers that have run, a window each, as "evaluate".
 	Progress progress.Reporter
 }
@@ -77,6 +82,9 @@ func (o Options) complete(c nn.Config) (Options, error) {
 		return o, optionError("Stride is %d: it must be from 1 to %d, the tokens of the text in a window",
 			o.Stride, length)
 	}
+	if o.State.Dir != "" && o.State.Model == "" {
+		return o, optionError("State.Model is empty: it must tell the model from others")
+	}
 	for _, m := range o.Modes {
 		if err := modes.Check(m); err != nil {
 			return o, optionError("Modes: %w", err)
@@ -96,7 +104,7 @@ func (o Options) complete(c nn.Config) (Options, error) {
 // FP8, play no part. The model must not be used concurrently.
 //
 // The error is [ErrOptions], [ErrTokens], which names the first token that the model does not
-// have, [ErrModel], or one of package nn or of the context.
+// have, [ErrModel], [ErrState], or one of package nn or of the context.
 func Run(ctx context.Context, m *nn.Llama, tokens []int32, o Options) (report *Evaluation, err error) {
 	c := m.Config()
 	if o, err = o.complete(c); err != nil {
@@ -123,6 +131,9 @@ func Run(ctx context.Context, m *nn.Llama, tokens []int32, o Options) (report *E
 		}
 	}
 	e := &evaluator{runner: r, Options: o, workers: c.Workers, windows: windows}
+	if e.State.Dir != "" {
+		e.identity = e.identify(tokens)
+	}
 	e.prepare(ctx)
 	shared := m.Shared()
 	tap := shared.Tap
@@ -147,9 +158,11 @@ func checkTokens(what string, tokens []int32, vocab int) error {
 type evaluator struct {
 	*runner
 	Options
-	workers int
-	windows []window
-	layered int // the number of windows that are run layer by layer
+	workers  int
+	windows  []window
+	identity identity  // of the State
+	nextSave time.Time // not before
+	layered  int       // the number of windows that are run layer by layer
 
 	runs   []run
 	loss   sums
@@ -233,28 +246,39 @@ func (e *evaluator) listStreams() []stream {
 
 func (e *evaluator) run(ctx context.Context) (err error) {
 	streams := e.listStreams()
-	kept, err := newStreamStore(streams, e.windows, e.config.Dim, e.Memory)
+	kept, err := newStreamStore(streams, e.windows, e.config.Dim, e.Memory, e.State.Dir)
 	if err != nil {
 		return err
 	}
 	defer kept.close()
 	l := newLoader(e.Read)
 	defer l.close()
-	if err := l.with([]*nn.Param{e.table}, func() error { return e.embed(kept) }); err != nil {
+	layers, windows, err := e.resume(kept, streams)
+	if err != nil {
 		return err
 	}
-	l.free = nil // no layer has use for memory of the embedding
-	for layer := range e.blocks {
+	if layers == 0 {
+		if err := l.with([]*nn.Param{e.table}, func() error { return e.embed(kept) }); err != nil {
+			return err
+		}
+		kept.turn()
+		l.drop() // no layer has use for memory of the embedding
+	}
+	for layer := layers; layer < len(e.blocks); layer++ {
 		if layer+1 < len(e.blocks) {
 			l.next = e.blocks[layer+1].Params()
 		}
 		err := l.with(e.blocks[layer].Params(), func() error { return e.layer(ctx, kept, streams, layer) })
+		if err == nil {
+			err = e.save(kept, streams, layer+1, 0)
+		}
 		if err != nil {
 			return err
 		}
 	}
+	l.drop() // nor has the head of a layer
 	last := []*nn.Param{e.norm.Gain, e.head.Weight}
-	return l.with(last, func() error { return e.measure(ctx, kept, streams) })
+	return l.with(last, func() error { return e.measure(ctx, kept, streams, windows) })
 }
 
 // embed writes the reference's stream before the first layer.
@@ -319,10 +343,11 @@ func (e *evaluator) tap(ctx context.Context, measure bool) {
 	}
 }
 
-// measure compares the logits of all streams with those of the reference.
-func (e *evaluator) measure(ctx context.Context, kept *streamStore, streams []stream) error {
+// measure compares the logits of all streams with those of the reference, from a window on.
+func (e *evaluator) measure(ctx context.Context, kept *streamStore, streams []stream, from int) error {
 	e.model.Shared().Tap = nil
-	for i, w := range e.windows {
+	for i := from; i < len(e.windows); i++ {
+		w := e.windows[i]
 		for k := range streams {
 			st := &streams[k]
 			if i >= st.windows {
@@ -350,6 +375,9 @@ func (e *evaluator) measure(ctx context.Context, kept *streamStore, streams []st
 			e.divergences = append(e.divergences[:0], make([]divergence, len(w.targets))...)
 			compare(e.divergences, &e.ref, &e.got, w.targets, e.workers)
 			st.found.add(w, e.divergences, e.refLoss, len(e.Prefix))
+		}
+		if err := e.save(kept, streams, len(e.blocks), i+1); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -1,6 +1,7 @@
 package evaluate
 
 import (
+	"runtime/debug"
 	"slices"
 
 	"github.com/octavo-fp8/octavo/nn"
@@ -43,7 +44,8 @@ func (l *loader) with(params []*nn.Param, do func() error) error {
 	}
 	if l.next != nil {
 		l.begin(l.next)
-		l.next, l.free = nil, nil // what is left fits no layer that is like this one
+		l.next = nil
+		l.drop() // what is left fits no layer that is like this one
 	}
 	err := do()
 	for i, p := range params {
@@ -71,6 +73,15 @@ func (l *loader) begin(params []*nn.Param) {
 	}(l.coming)
 }
 
+// drop gives memory back that no parameter has: it may be more than that of two layers.
+func (l *loader) drop() {
+	if len(l.free) == 0 {
+		return
+	}
+	l.free = nil
+	debug.FreeOSMemory()
+}
+
 // take returns memory of n values.
 func (l *loader) take(n int) []float32 {
 	best := -1
@@ -90,7 +101,7 @@ func (l *loader) take(n int) []float32 {
 // wait waits until what is being read is there.
 func (l *loader) wait() error {
 	err := <-l.done
-	l.done = nil
+	l.coming = coming{} // with's values are what keeps them
 	return err
 }
 

@@ -3,26 +3,41 @@ package evaluate
 import (
 	"cmp"
 	"encoding/binary"
+	"errors"
+	"io"
 	"math"
 	"os"
+	"path/filepath"
 
+	"github.com/octavo-fp8/octavo/internal/checksum"
 	"github.com/octavo-fp8/octavo/internal/memory"
 )
 
 // streamStore is the residual streams of all windows between two layers, in memory or, where there
-// are too many, in a file.
+// are too many or a [State] keeps them, in files.
 type streamStore struct {
-	values [][][]float32 // of streams and windows; nil: in the file
+	values   [][][]float32 // of streams and windows; nil: in files
+	from, to *activations  // what is read and what is written: one file, or two in turn
 
-	file    *os.File
 	offsets []int64 // of windows in a stream, and the size of a stream
 	x       []float32
 	bytes   []byte
 }
 
-// newStreamStore returns a store of streams that take no more memory than most.
-func newStreamStore(streams []stream, windows []window, dim int, most int64) (*streamStore, error) {
-	s := &streamStore{offsets: []int64{0}}
+// activations are the streams in a file.
+type activations struct {
+	*os.File
+	sums [][]uint32 // CRC-32C of streams and windows
+	kept bool       // when the store is closed
+}
+
+// activationNames are the files of a [State] after an even number of layers, and an odd one.
+var activationNames = [2]string{"evaluate-activations-0.f32", "evaluate-activations-1.f32"}
+
+// newStreamStore returns a store of streams that take no more memory than most, or, unless dir is "",
+// are in files there.
+func newStreamStore(streams []stream, windows []window, dim int, most int64, dir string) (s *streamStore, err error) {
+	s = &streamStore{offsets: []int64{0}}
 	total := int64(0)
 	for _, w := range windows {
 		s.offsets = append(s.offsets, s.offsets[len(s.offsets)-1]+4*int64(len(w.tokens)*dim))
@@ -31,22 +46,49 @@ func newStreamStore(streams []stream, windows []window, dim int, most int64) (*s
 		s.values = append(s.values, make([][]float32, st.windows))
 		total += s.offsets[st.windows]
 	}
-	if total <= cmp.Or(most, memory.Limit()/4) {
+	if dir == "" && total <= cmp.Or(most, memory.Limit()/4) {
 		return s, nil
 	}
 	s.values = nil
-	var err error
-	s.file, err = os.CreateTemp("", "octavo-evaluate-")
-	return s, err
+	open := func(i int) *activations {
+		a := &activations{kept: dir != ""}
+		for _, st := range streams {
+			a.sums = append(a.sums, make([]uint32, st.windows))
+		}
+		var e error
+		if a.kept {
+			a.File, e = os.OpenFile(filepath.Join(dir, activationNames[i]), os.O_RDWR|os.O_CREATE, 0o666)
+		} else {
+			a.File, e = os.CreateTemp("", "octavo-evaluate-")
+		}
+		err = cmp.Or(err, e)
+		return a
+	}
+	s.to = open(0) // where the embedding goes
+	if s.from = s.to; dir != "" {
+		s.from = open(1)
+	}
+	if err != nil {
+		s.close()
+		return nil, err
+	}
+	return s, nil
 }
 
-// close removes the file.
+// close closes the files, and removes what no state keeps.
 func (s *streamStore) close() {
-	if s.file != nil {
-		s.file.Close()
-		os.Remove(s.file.Name())
+	for _, a := range []*activations{s.from, s.to} {
+		if a != nil && a.File != nil {
+			a.Close()
+			if !a.kept {
+				os.Remove(a.Name())
+			}
+		}
 	}
 }
+
+// turn makes what was written what is read.
+func (s *streamStore) turn() { s.from, s.to = s.to, s.from }
 
 // read returns a stream of a window, until the next read.
 func (s *streamStore) read(stream, window int) ([]float32, error) {
@@ -54,8 +96,14 @@ func (s *streamStore) read(stream, window int) ([]float32, error) {
 		return s.values[stream][window], nil
 	}
 	at, size := s.place(stream, window)
-	if _, err := s.file.ReadAt(sizedBytes(&s.bytes, size), at); err != nil {
+	_, err := s.from.ReadAt(sizedBytes(&s.bytes, size), at)
+	switch {
+	case errors.Is(err, io.EOF):
+		return nil, stateError("%s: it ends before byte %d", s.from.Name(), at+int64(size))
+	case err != nil:
 		return nil, err
+	case checksum.Of(s.bytes) != s.from.sums[stream][window]:
+		return nil, stateError("%s: bytes %d to %d are not what was written", s.from.Name(), at, at+int64(size))
 	}
 	x := sized(&s.x, size/4)
 	for i := range x {
@@ -72,10 +120,12 @@ func (s *streamStore) write(stream, window int, x *[]float32) error {
 		return nil
 	}
 	at, size := s.place(stream, window)
+	b := sizedBytes(&s.bytes, size)
 	for i, v := range *x {
-		binary.LittleEndian.PutUint32(sizedBytes(&s.bytes, size)[4*i:], math.Float32bits(v))
+		binary.LittleEndian.PutUint32(b[4*i:], math.Float32bits(v))
 	}
-	_, err := s.file.WriteAt(s.bytes, at)
+	s.to.sums[stream][window] = checksum.Of(b)
+	_, err := s.to.WriteAt(b, at)
 	return err
 }
 

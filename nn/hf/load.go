@@ -481,13 +481,15 @@ func (l *Unread) compareHead(head *checkpoint.Weight, embedding *nn.Param, of []
 	}
 	var r checkpoint.Reader
 	whole := located{place{rowStep: 1, colStep: 1}, head}
-	values := make([]float32, len(of))
-	for _, s := range whole.strips(nil, embedding.Rows, embedding.Cols, values) {
-		if _, err := s.read(&r, nil); err != nil {
+	var values []float32
+	for _, s := range whole.strips(nil, embedding.Rows, embedding.Cols, nil) {
+		first, end := s.lo*embedding.Cols, s.hi*embedding.Cols
+		values = slices.Grow(values[:0], end-first)[:end-first]
+		if err := checkpoint.ReadValues(&r, head, 0, s.lo, values); err != nil {
 			return err
 		}
-		for i := s.lo * embedding.Cols; i < s.hi*embedding.Cols; i++ {
-			if x, y := values[i], of[i]; x != y && (x == x || y == y) {
+		for i := first; i < end; i++ {
+			if x, y := values[i-first], of[i]; x != y && (x == x || y == y) {
 				return tensorError("%s: %s[%d, %d] is %v, and %s, to which it is tied, has %v there",
 					fileOf(l.c, head), head.Name, i/embedding.Cols, i%embedding.Cols, x, embedding.Name, y)
 			}

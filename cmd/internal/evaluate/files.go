@@ -1,8 +1,14 @@
 package evaluate
 
 import (
+	"cmp"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/octavo-fp8/octavo/checkpoint"
 )
 
 // Dir returns the directory of a model that is named by its path.
@@ -22,4 +28,24 @@ func Files(path string) (files []string) {
 		}
 	}
 	return append(files, path)
+}
+
+// Stored returns the formats that the matrices of a model are stored in, such as "E4M3 and BF16",
+// that of the most values first.
+func Stored(c *checkpoint.Checkpoint) string {
+	values := map[string]int64{}
+	for _, w := range c.Weights() {
+		if len(w.Shape) < 2 {
+			continue
+		}
+		name := string(w.Parts[checkpoint.Codes].DType)
+		if w.Scheme != nil {
+			name = w.Scheme.Format.String()
+		}
+		values[name] += w.Len()
+	}
+	names := slices.SortedFunc(maps.Keys(values), func(a, b string) int {
+		return cmp.Or(cmp.Compare(values[b], values[a]), cmp.Compare(a, b))
+	})
+	return strings.Join(names, " and ")
 }

@@ -1,24 +1,32 @@
 package evaluate
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"math"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	frame "github.com/octavo-fp8/octavo/internal/page"
 	"github.com/octavo-fp8/octavo/internal/textout"
 	"github.com/octavo-fp8/octavo/lab/chart"
 	"github.com/octavo-fp8/octavo/lab/page"
 	"github.com/octavo-fp8/octavo/nn/evaluate"
+	"github.com/octavo-fp8/octavo/safetensors"
 )
 
 // WritePage writes the report as a page. command is what repeats it, on the given machine.
 func (r *Report) WritePage(w io.Writer, command, machine string) error {
 	var p page.Page
 	title := "What recipes cost " + textout.Name(filepath.Base(r.Model)) // without the directories it is in
-	p.Put("<h1>%s</h1>\n<p>%s Perplexity in FP32: <strong>%s</strong>.", title, r.Summary(), r.PerplexityText())
+	p.Put("<h1>%s</h1>\n", title)
+	for _, sentence := range r.finding() {
+		head, rest, _ := strings.Cut(sentence, ":")
+		p.Put("<p><strong>%s</strong>:%s</p>\n", head, rest)
+	}
+	p.Put("<p>%s %s Its perplexity is <strong>%s</strong>.", r.Summary(), r.aboutReference(), r.PerplexityText())
 	if r.Windows == 1 {
 		p.Put(" One window has no standard errors.")
 	}
@@ -41,8 +49,66 @@ func (r *Report) WritePage(w io.Writer, command, machine string) error {
 	return p.Write(w, title)
 }
 
+// reference is what recipes are compared with, in a word or two.
+func (r *Report) reference() string {
+	if r.Stored == "" || r.Stored == string(safetensors.F32) {
+		return "FP32"
+	}
+	return "the model as it is"
+}
+
+// aboutReference says what that is.
+func (r *Report) aboutReference() string {
+	if r.reference() == "FP32" {
+		return "They are compared with FP32, in which the model is."
+	}
+	return "They are compared with the model as it is, whose weights are " + r.Stored + ", computed in FP32."
+}
+
+// finding says which recipes cost the least and the most on the text, and where they do, in
+// sentences.
+func (r *Report) finding() (sentences []string) {
+	var finite []*evaluate.Result
+	for _, of := range r.Judged() {
+		if of.NonFinite == 0 {
+			finite = append(finite, of)
+			continue
+		}
+		sentences = append(sentences, fmt.Sprintf("%s, %v: logits are NaN or infinite for %d of %d tokens.", of.Recipe, of.Mode, of.NonFinite, r.Targets))
+	}
+	slices.SortStableFunc(finite, func(a, b *evaluate.Result) int { return cmp.Compare(a.KL.Mean, b.KL.Mean) })
+	for i, of := range finite {
+		rank := ""
+		switch last := finite[len(finite)-1]; {
+		case finite[0].KL.Mean == last.KL.Mean: // one, or all alike
+		case i == 0:
+			rank = " costs the least on this text"
+		case of != last || len(finite) < len(r.Judged()):
+			continue
+		default:
+			rank = " costs the most on this text"
+		}
+		text := fmt.Sprintf("%s%s: with %s quantized, perplexity changes by %s and the next token's distribution by %s nats (KL).",
+			of.Recipe, rank, operandsOf(of.Mode), changeText(of.Difference), klText(of.KL))
+		layers, kinds := of.WorstLayers(1), of.WorstKinds(1)
+		if len(layers) > 0 && len(kinds) > 0 && layers[0].KL.Mean > 0 {
+			text += fmt.Sprintf(" Quantized alone, %s costs the most of all layers, and %s of all kinds.", layers[0].Name, kinds[0].Name)
+		}
+		sentences = append(sentences, text)
+	}
+	return sentences
+}
+
+// operandsOf says what a mode quantizes.
+func operandsOf(m evaluate.Mode) string {
+	if m == evaluate.Both {
+		return "weights and activations"
+	}
+	return m.String() + " alone"
+}
+
 func (r *Report) putRecipes(p *page.Page) {
-	p.Put("<h2>Recipes</h2>\n<p>The seven linear layers of each block are quantized; embedding, norms, attention scores and head stay FP32. With weights or activations alone, what their codes stand for is multiplied in FP32; with both, the codes are multiplied. Changes are paired, window by window, with their standard errors. Same top is the share of tokens for which the most likely one is that of FP32.</p>\n")
+	p.Put("<h2>Recipes</h2>\n")
 	t := frame.Table{Label: "Recipes", Columns: slices.Concat(frame.Columns(frame.Whole, "recipe"), frame.Columns("", "quantized"),
 		frame.Columns(frame.Number, "perplexity", "change", "KL, nats a token", "largest KL", "same top", "largest error of a logit"))}
 	for i := range r.Results {
@@ -55,16 +121,18 @@ func (r *Report) putRecipes(p *page.Page) {
 			p.Put("<p class=\"notice\">%s, %s: logits are NaN or infinite for %s of %s tokens.</p>\n", of.Recipe, of.Mode, of.NonFinite, r.Targets)
 		}
 	}
+	p.Put("<p class=\"note\">The linear layers of each block are quantized; embedding, norms, attention scores, routers and head stay as they are. With weights or activations alone, what their codes stand for is multiplied in FP32; with both, the codes are multiplied. Changes are paired, window by window, with their standard errors. Same top is the share of tokens for which the most likely one is that of %s.</p>\n", r.reference())
 	p.Charts(r.PerplexityChart(), r.DivergenceChart())
 }
 
 func (r *Report) putLayers(p *page.Page) {
-	p.Put("<h2>Layer by layer</h2>\n<p>One part of the model alone is quantized, on the first %s tokens; %s.</p>\n", r.LayerTargets, r.Judged()[0].Mode)
-	p.Charts(r.LayerChart(), r.KindChart(), r.LinearChart())
+	judged := r.Judged()
+	p.Put("<h2>Layer by layer</h2>\n<p>One part of the model alone is quantized, on the first %s tokens; %s.</p>\n", r.LayerTargets, operandsOf(judged[0].Mode))
 	p.Put("<h3>The worst</h3>\n")
 	p.Table(frame.Table{Label: "The worst layers", Columns: slices.Concat(frame.Columns(frame.Whole, "recipe"), frame.Columns("", "layer"),
 		frame.Columns(frame.Number, "KL, nats a token"), frame.Columns("", "linear layer"), frame.Columns(frame.Number, "SQNR, dB")),
 		Rows: r.worst()})
+	p.Charts(r.LayerChart(), r.KindChart(), r.LinearChart())
 }
 
 // place writes the largest value of something and where it is.
@@ -78,8 +146,8 @@ func (r *Report) PerplexityChart() chart.Chart {
 	c := chart.Chart{
 		Title: "Perplexity", Y: "perplexity",
 		Description: "The perplexity under each recipe with weights, activations or both quantized. " +
-			"Bars are the standard errors of the differences from FP32, which is the line.",
-		Lines: []chart.Reference{{Name: "FP32", Value: float64(r.Perplexity)}},
+			"Bars are the standard errors of the differences from " + r.reference() + ", which is the line.",
+		Lines: []chart.Reference{{Name: r.reference(), Value: float64(r.Perplexity)}},
 	}
 	r.byMode(&c, func(of *evaluate.Result) (y, spread float64) {
 		p := float64(of.Perplexity)
@@ -91,9 +159,9 @@ func (r *Report) PerplexityChart() chart.Chart {
 // DivergenceChart has the divergence of each recipe in each mode.
 func (r *Report) DivergenceChart() chart.Chart {
 	c := chart.Chart{
-		Title: "Divergence from FP32", Y: "KL, nats a token", LogY: true,
-		Description: "The mean divergence of the distribution of the next token from that of FP32, " +
-			"under each recipe with weights, activations or both quantized.",
+		Title: "Divergence from " + r.reference(), Y: "KL, nats a token", LogY: true,
+		Description: "The mean divergence of the distribution of the next token from that of " + r.reference() +
+			", under each recipe with weights, activations or both quantized.",
 	}
 	r.byMode(&c, func(of *evaluate.Result) (y, spread float64) { return float64(of.KL.Mean), 0 })
 	return c
@@ -123,7 +191,7 @@ func (r *Report) byMode(c *chart.Chart, value func(*evaluate.Result) (y, spread 
 			spread = 0
 		}
 		x := float64(len(c.Labels)-1) + beside[of.Mode]
-		s.Points = append(s.Points, chart.Point{X: x, Y: y, Spread: spread, Name: of.Recipe})
+		s.Points = append(s.Points, chart.Point{X: x, Y: y, Spread: spread})
 	}
 	for _, m := range order {
 		c.Series = append(c.Series, *series[m])
@@ -134,7 +202,7 @@ func (r *Report) byMode(c *chart.Chart, value func(*evaluate.Result) (y, spread 
 func (r *Report) LayerChart() chart.Chart {
 	c := chart.Chart{
 		Title: "Each layer alone", X: "layer", Y: "KL, nats a token", LogY: true,
-		Description: "The mean divergence from FP32 where one layer alone is quantized, under each recipe.",
+		Description: "The mean divergence from " + r.reference() + " where one layer alone is quantized, under each recipe.",
 	}
 	r.parts(&c, func(of *evaluate.Result) []evaluate.PartCost { return of.Layers })
 	return c
@@ -144,7 +212,7 @@ func (r *Report) LayerChart() chart.Chart {
 func (r *Report) KindChart() chart.Chart {
 	c := chart.Chart{
 		Title: "Each kind of linear layer alone", Y: "KL, nats a token", LogY: true,
-		Description: "The mean divergence from FP32 where linear layers of one kind alone " +
+		Description: "The mean divergence from " + r.reference() + " where linear layers of one kind alone " +
 			"are quantized, in all layers, under each recipe.",
 	}
 	for _, k := range r.Results[0].Kinds {
@@ -158,7 +226,7 @@ func (r *Report) parts(c *chart.Chart, parts func(*evaluate.Result) []evaluate.P
 	for _, of := range r.Judged() {
 		s := chart.Series{Name: of.Recipe, Mark: chart.Joined}
 		for i, p := range parts(of) {
-			s.Points = append(s.Points, chart.Point{X: float64(i), Y: float64(p.KL.Mean), Name: p.Name})
+			s.Points = append(s.Points, chart.Point{X: float64(i), Y: float64(p.KL.Mean)})
 		}
 		c.Series = append(c.Series, s)
 	}
@@ -169,18 +237,15 @@ func (r *Report) LinearChart() chart.Chart {
 	c := chart.Chart{
 		Title: "Output of each linear layer", X: "layer", Y: "SQNR, dB",
 		Description: "The signal-to-quantization-noise ratio of the output of each linear layer " +
-			"where it alone is quantized, with the inputs that it has in FP32: " +
-			"the kinds of each layer in turn, such as q, k, v, o, gate, up and down.",
+			"where it alone is quantized, with the inputs that it has in " + r.reference() +
+			": those of a layer are one above the other.",
 	}
 	for _, of := range r.Judged() {
 		s := chart.Series{Name: of.Recipe, Mark: chart.Dots}
-		at := map[string]int{}
-		for i, k := range of.Kinds {
-			at[k.Name] = i
-		}
 		for _, l := range of.Linears {
-			x := float64(l.Layer) + float64(at[l.Kind])/float64(len(of.Kinds))
-			s.Points = append(s.Points, chart.Point{X: x, Y: float64(l.SQNR), Name: l.Name})
+			_, name, _ := strings.Cut(strings.TrimPrefix(l.Name, "model.layers."), ".")
+			name = strings.TrimPrefix(strings.TrimPrefix(name, "self_attn."), "mlp.")
+			s.Points = append(s.Points, chart.Point{X: float64(l.Layer), Y: float64(l.SQNR), Name: name})
 		}
 		c.Series = append(c.Series, s)
 	}

@@ -1,26 +1,67 @@
 package evaluate
 
 import (
+	"bytes"
+	"math"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/octavo-fp8/octavo/internal/jsonfloat"
+	"github.com/octavo-fp8/octavo/lab/chart"
 	"github.com/octavo-fp8/octavo/nn/evaluate"
 )
 
-// TestLinearChart: a linear layer stands at the place of its kind, wherever it is in the list.
+// TestLinearChart: a linear layer stands over its layer, and has a name without what the place says.
 func TestLinearChart(t *testing.T) {
 	r := Report{Evaluation: &evaluate.Evaluation{Results: []evaluate.Result{{
-		Mode:  evaluate.Both,
-		Kinds: []evaluate.PartCost{{Name: "o_proj"}, {Name: "up_proj"}, {Name: "experts.up_proj"}, {Name: "q_proj"}},
+		Mode: evaluate.Both,
 		Linears: []evaluate.Linear{
-			{Layer: 0, Kind: "o_proj"}, {Layer: 0, Kind: "up_proj"},
-			{Layer: 1, Kind: "o_proj"}, {Layer: 1, Kind: "experts.up_proj"}, {Layer: 1, Kind: "experts.up_proj"},
+			{Name: "model.layers.0.self_attn.o_proj", Layer: 0}, {Name: "model.layers.11.mlp.up_proj", Layer: 11},
+			{Name: "model.layers.11.mlp.experts.3.up_proj", Layer: 11},
 		},
 	}}}}
-	var at []float64
-	for _, p := range r.LinearChart().Series[0].Points {
-		at = append(at, p.X)
+	points := r.LinearChart().Series[0].Points
+	require.Equal(t, []chart.Point{{X: 0, Name: "o_proj"}, {X: 11, Name: "up_proj"}, {X: 11, Name: "experts.3.up_proj"}}, points)
+}
+
+// TestFinding: sentences at the head of the page say which recipe costs the most only where that is
+// known, and what recipes are compared with.
+func TestFinding(t *testing.T) {
+	of := func(recipe string, kl float64, nonFinite int) evaluate.Result {
+		mean := evaluate.Mean{Mean: jsonfloat.Number(kl), Error: 0.001}
+		part := []evaluate.PartCost{{Name: "a", Cost: evaluate.Cost{KL: mean}}}
+		return evaluate.Result{Recipe: recipe, Mode: evaluate.Both, Cost: evaluate.Cost{KL: mean, NonFinite: nonFinite}, Layers: part, Kinds: part}
 	}
-	require.Equal(t, []float64{0, 0.25, 1, 1.5, 1.5}, at)
+	page := func(stored string, layers int, results ...evaluate.Result) string {
+		for i := range results {
+			if layers == 0 {
+				results[i].Layers, results[i].Kinds = nil, nil
+			}
+		}
+		r := Report{Model: "m", Text: "book", Stored: stored, Evaluation: &evaluate.Evaluation{Targets: 9, Windows: 2, LayerWindows: layers, Results: results}}
+		var b bytes.Buffer
+		require.NoError(t, r.WritePage(&b, "octavo", "here"))
+		_, text, _ := strings.Cut(b.String(), "</h1>")
+		text, _, _ = strings.Cut(text, "<h2>")
+		return strings.NewReplacer("<strong>", "", "</strong>", "").Replace(text)
+	}
+	three := page("BF16", 1, of("x", 0.2, 0), of("y", 0.1, 0), of("z", 0.3, 0))
+	require.Contains(t, three, "y costs the least on this text: with weights and activations quantized, perplexity changes by +0.00 ± 0% and the next token&#39;s distribution by 0.1 ± 0.001 nats (KL). Quantized alone, a costs the most of all layers, and a of all kinds.")
+	require.Contains(t, three, "z costs the most on this text")
+	require.NotContains(t, three, "x costs")
+	require.Contains(t, three, "compared with the model as it is, whose weights are BF16, computed in FP32.")
+	require.NotContains(t, three, "compared with FP32")
+
+	infinite := page("F32", 0, of("x", math.NaN(), 3), of("y", 0.1, 0), of("z", 0.3, 0))
+	require.Contains(t, infinite, "x, both: logits are NaN or infinite for 3 of 9 tokens.")
+	require.Contains(t, infinite, "y costs the least")
+	require.NotContains(t, infinite, "costs the most")
+	require.Contains(t, infinite, "compared with FP32, in which the model is.")
+
+	one := page("E4M3 and BF16", 0, of("x", 0.2, 0))
+	require.Contains(t, one, "x: with weights and activations quantized")
+	require.NotContains(t, one, "on this text")
+	require.NotContains(t, one, "Quantized alone")
 }

@@ -13,6 +13,7 @@ import (
 // Report is a report with what it is of.
 type Report struct {
 	Model     string `json:"model"`
+	Stored    string `json:"stored"` // the formats of its weights, that of the most values first
 	Text      string `json:"text"`
 	Available int    `json:"available"` // tokens of the text, of which the first were taken
 	*evaluate.Evaluation

@@ -346,8 +346,8 @@ class Chart {
     if (this.weight && curve.joins) text = number(this.u.data[this.series.length + i + 1][nearest]);
     if (curve.spread && curve.spread[place] > 0) text += " ± " + number(curve.spread[place]);
     if (curve.names?.[place]) text = curve.names[place] + ": " + text;
-    const x = this.rows.x[nearest];
-    return x === this.rows.x[row] ? text : text + " at " + (this.labels ? this.labels[x] : number(x));
+    const x = this.rows.x[nearest], there = this.labels ? this.place(x) : number(x);
+    return x === this.rows.x[row] || there === this.place(this.rows.x[row]) ? text : text + " at " + there;
   }
 
   place(x) {
