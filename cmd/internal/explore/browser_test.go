@@ -38,31 +38,34 @@ func TestCodesInBrowser(t *testing.T) {
 
 	random := rand.New(rand.NewPCG(1, 2))
 	var requests []CodesRequest
-	var want [][]byte
+	var values [][]float32
 	for _, k := range kinds {
-		values := valuesFor(random, k)
+		of := valuesFor(random, k)
 		bits := make([]byte, 0, 4*perFormat)
-		for _, x := range values {
+		for _, x := range of {
 			bits = binary.LittleEndian.AppendUint32(bits, math.Float32bits(x))
 		}
-		for _, p := range policies() {
-			requests = append(requests, CodesRequest{k.name, p, bits})
-			want = append(want, codesHere(t, k.name, values, p))
-		}
+		requests, values = append(requests, CodesRequest{Format: k.name, Bits: bits}), append(values, of)
 	}
-	text, err := json.Marshal(requests)
+	arguments, err := json.Marshal([]any{requests, policies()})
 	require.NoError(t, err)
-	got := browsertest.Evaluate[[][]byte](t, b, file, fmt.Sprintf(`(async requests => {
+	got := browsertest.Evaluate[[][][]byte](t, b, file, fmt.Sprintf(`(async ([requests, policies]) => {
 		const all = [];
-		for (const r of requests) all.push(await octavo("codes", r));
+		for (const r of requests) {
+			const codes = [];
+			for (const Policy of policies) codes.push(await octavo("codes", { ...r, Policy }));
+			all.push(codes);
+		}
 		return all;
-	})(%s)`, text))
-	require.Len(t, got, len(want))
+	})(%s)`, arguments))
+	require.Len(t, got, len(requests))
 	for i, r := range requests {
-		require.Len(t, got[i], perFormat)
-		if !bytes.Equal(want[i], got[i]) {
-			for j := range want[i] {
-				require.Equal(t, want[i][j], got[i][j], "%s under %+v of bits %x", r.Format, r.Policy, r.Bits[4*j:4*j+4])
+		require.Len(t, got[i], len(policies()))
+		for j, p := range policies() {
+			for k, want := range codesHere(t, r.Format, values[i], p) {
+				if want != got[i][j][k] {
+					t.Fatalf("%s under %+v: %v has the code %02X, in the browser %02X", r.Format, p, values[i][k], want, got[i][j][k])
+				}
 			}
 		}
 	}

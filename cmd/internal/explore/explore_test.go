@@ -13,6 +13,7 @@ import (
 
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/safetensors"
+	"github.com/octavo-fp8/octavo/scaling"
 )
 
 // TestFinding has an input for each sentence; those of others must not say it.
@@ -33,6 +34,17 @@ func TestFinding(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, want, string(a.Parts["finding"]), values)
 	}
+}
+
+// TestMedianError: 1.1875 becomes 1.25, 1.0625 becomes 1, and 448 stays.
+func TestMedianError(t *testing.T) {
+	m := &matrix{values: []float32{448, 1.1875, 1.0625, 0}, rows: 1, cols: 4}
+	o, err := quantize(m, scaling.Recipe{})
+	require.NoError(t, err)
+	require.Equal(t, "5.3%", o.typical())
+	o, err = quantize(&matrix{values: m.values[3:4], rows: 1, cols: 1}, scaling.Recipe{})
+	require.NoError(t, err)
+	require.Equal(t, "-", o.typical())
 }
 
 // TestParse: lines of equal lengths are rows, and what is no number is named with its place.
@@ -181,6 +193,8 @@ func TestValue(t *testing.T) {
 		{"E5M2", 57344, fp8.Policy{}, 0x7B, 0, "exact"},
 		{"E2M1", 2.5, fp8.Policy{}, 4, -0.5, "rounded"},
 		{"E2M1", 2.5, fp8.Policy{Rounding: fp8.TowardZero}, 4, -0.5, "rounded"},
+		{"E2M1", 10, fp8.Policy{}, 7, -2, "beyond the range"},
+		{"E2M1", -10, fp8.Policy{}, 15, 2, "beyond the range"},
 		{"E8M0 up", 3, fp8.Policy{}, 129, 0.5, "rounded"},
 		{"E8M0 down", 3, fp8.Policy{}, 128, -0.5, "rounded"},
 		{"UE4M3", -1, fp8.Policy{}, 0, 0, ""},
@@ -230,6 +244,10 @@ func TestSmoothing(t *testing.T) {
 	s, err = smoothen(&matrix{values: []float32{1, 1.5}, rows: 1, cols: 2}, "smooth-swiglu", 0, plain)
 	require.NoError(t, err)
 	require.Equal(t, "This smoothing changes none of 2 channels.", s.finding())
+	spread := &matrix{values: []float32{17, 34, 68, 136}, rows: 1, cols: 4} // each becomes 16/17 of itself
+	s, err = smoothen(spread, "smooth-swiglu", 0, plain)
+	require.NoError(t, err)
+	require.Equal(t, "5.9%", s.smooth[0].typical())
 	_, err = smoothen(m, "none", 0, plain)
 	require.ErrorContains(t, err, `"none"`)
 }

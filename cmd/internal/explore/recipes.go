@@ -49,9 +49,9 @@ func quantize(m *matrix, r scaling.Recipe) (*outcome, error) {
 // judge compares with values that were multiplied by factors before they were quantized.
 func (o *outcome) judge(m *matrix, factor func(i int) float32) {
 	detail := fp8.Detail{}
-	var errs []float64
-	for i, x := range m.values {
-		y := float64(o.tensor.At(i/m.cols, i%m.cols)) / float64(factor(i))
+	errs := make([]float64, 0, len(m.values))
+	for i, y := range o.decoded(m) {
+		x, y := m.values[i], float64(y)/float64(factor(i))
 		if x-x != 0 || y-y != 0 {
 			continue
 		}
@@ -141,12 +141,14 @@ func finding(m *matrix, all []*outcome) string {
 
 // exact reports whether each value is as it was.
 func (o *outcome) exact(m *matrix) bool {
-	for i, x := range m.values {
-		if y := o.tensor.At(i/m.cols, i%m.cols); y != x {
-			return false
-		}
-	}
-	return true
+	return slices.Equal(o.decoded(m), m.values)
+}
+
+// decoded are the values that are left.
+func (o *outcome) decoded(m *matrix) []float32 {
+	values := make([]float32, len(m.values))
+	tensor.Dequantize(values, &o.tensor)
+	return values
 }
 
 func plural[T int | int64](n T, one, many string) string {

@@ -65,17 +65,14 @@ func (k kind) grid() []float64 {
 	return slices.Compact(all)
 }
 
-// around returns neighbours in a format of which x lies between, or is the lower, and false
-// and the last two where x is beyond them.
+// around returns the neighbours in a format between which x lies, or the lower of which it is, and
+// false and the last two where x is beyond them.
 func (k kind) around(x float32) (below, above float64, ok bool) {
 	grid := k.grid()
 	at, found := slices.BinarySearch(grid, float64(x))
 	last := len(grid) - 1
 	ok = found || at > 0 && at <= last
 	if !found {
-		at--
-	}
-	if x < 0 && found { // the gap toward zero of a negative value is that of its magnitude
 		at--
 	}
 	at = min(max(at, 0), last-1)
