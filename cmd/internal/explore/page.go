@@ -25,7 +25,8 @@ var examples = []struct{ name, values string }{
 	{"activations with one outlier channel", Example()},
 	{"gradients, far below the range", gradients()},
 	{"edges: where formats saturate, round and flush", "448 464 464.1 480 240 248 57344 61440 6 7 5 2.5\n" +
-		"0x1p-6 0x1p-9 0x1p-10 0x1.8p-10 0x1p-16 0x1p-17 0 -0 inf -inf nan 1e-30\n"},
+		"0x1p-6 0x1p-9 0x1p-10 0x1.8p-10 0x1p-16 0x1p-17 0 -0 1e-30 0.3\n"},
+	{"what is not finite", "1 2 inf -inf nan 3\n"},
 }
 
 // WritePage writes the page, at first with the answer to First.

@@ -68,8 +68,11 @@ func (o *outcome) judge(m *matrix, factor func(i int) float32) {
 
 // typical writes the error that a half of the values stays below.
 func (o *outcome) typical() string {
-	if o.median != o.median {
+	switch {
+	case o.median != o.median:
 		return "-"
+	case o.median > 0.99: // two digits of more would be an exponent
+		return strconv.FormatFloat(100*o.median, 'f', 0, 64) + "%"
 	}
 	return strconv.FormatFloat(100*o.median, 'g', 2, 64) + "%"
 }
@@ -291,7 +294,7 @@ func putProfiles(b *page.Body, all []*tied) {
 	b.Table(page.Table{
 		Label: "What each profile of scaling makes of the values",
 		Columns: append(page.Columns(` style="min-width: 8rem"`, "profile"),
-			page.Columns(page.Number, "median error", "flushed", "saturated", "subnormal", "SQNR, dB")...),
+			page.Columns(page.Number, "median error", "flushed", "saturated", "not finite", "subnormal", "SQNR, dB")...),
 		Rows: page.Rows(all, func(t *tied) []any {
 			var names []string
 			for _, p := range t.profiles {
@@ -301,7 +304,7 @@ func putProfiles(b *page.Body, all []*tied) {
 			if !t.tensor.Outer.None() {
 				scales += ", and one above"
 			}
-			return []any{page.Format("%s<br><span class=\"note\">%s</span>", strings.Join(names, ", "), scales), t.typical(), mark(t.stats.Flushed), mark(t.stats.Saturated()), t.stats.Subnormal, textout.Decibels(t.sqnr())}
+			return []any{page.Format("%s<br><span class=\"note\">%s</span>", strings.Join(names, ", "), scales), t.typical(), mark(t.stats.Flushed), mark(t.stats.Saturated()), mark(t.stats.NonFinite() + t.stats.BecameNonFinite), t.stats.Subnormal, textout.Decibels(t.sqnr())}
 		}),
 	})
 	b.Put("</div>\n")
