@@ -86,7 +86,7 @@ func parseOrRead(q Request, file *io.SectionReader) (*matrix, error) {
 
 // putCodes adds a table of the codes of the first values in all formats.
 func putCodes(b *page.Body, m *matrix, p fp8.Policy) {
-	const rows = 32
+	const rows = 16
 	values := m.values[:min(len(m.values), rows)]
 	codes := make([][]byte, len(kinds))
 	columns := append(page.Columns(page.Number, "no."), page.Columns(page.Number, "value")...)

@@ -208,7 +208,7 @@ func putBlocks(b *page.Body, m *matrix, all []*outcome) {
 
 // blockRows are rows of a table about the first blocks.
 func (o *outcome) blockRows(m *matrix) (rows [][]any) {
-	const few = 32
+	const few = 16
 	height, wide := o.recipe.Block.Extents(m.rows, m.cols)
 	for row := 0; row < m.rows; row += height {
 		for col := 0; col < m.cols && len(rows) < few; col += wide {

@@ -112,7 +112,7 @@ func (s *smoothed) put(b *page.Body, m *matrix) {
 
 // putFactors is the picture as a table.
 func (s *smoothed) putFactors(b *page.Body, m *matrix) {
-	const few = 64
+	const few = 32
 	what, before, after := s.maxima(m)
 	b.Put("<details><summary>Factors as a table</summary><div class=\"dense\">")
 	t := page.Table{Label: "Factors", Columns: page.Columns(page.Number, what, "largest before", "factor", "after")}
