@@ -217,7 +217,7 @@ func TestFileInBrowser(t *testing.T) {
 		return said;
 	})(%s)`, files))
 	t.Logf("4096 values take %s ms", said[5])
-	require.Equal(t, "first, F32 [2]: the first 2 values, 1 row of 2", said[0])
+	require.Equal(t, "first, F32 [2]: 2 values, 1 row of 2", said[0])
 	require.Equal(t, "second, F32 [300 64]: the first 4096 values, 64 rows of 64", said[1])
 	require.Contains(t, said[2], "bad.safetensors: ")
 	require.Contains(t, said[2], `"second"`)

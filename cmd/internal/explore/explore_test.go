@@ -3,6 +3,7 @@ package explore
 import (
 	"bytes"
 	"encoding/binary"
+	"fmt"
 	"io"
 	"math"
 	"math/rand/v2"
@@ -21,14 +22,15 @@ func TestFinding(t *testing.T) {
 	zeros, halves := strings.Repeat("0 ", 31), strings.Repeat("0.5 ", 31)
 	for values, want := range map[string]string{
 		"0 0":                        "All values are zero.",
-		"1 1.5":                      "Under one E4M3 scale for the tensor each of 2 values is exact.",
+		"1 1.5":                      "Under one E4M3 scale for the tensor 2 values are exact.",
 		"1 1.51":                     "Under one E4M3 scale for the tensor none of 2 values saturates or flushes to zero.",
 		"448 0x1.1p-8":               "Under one E4M3 scale for the tensor none of 2 values saturates or flushes to zero, but 1 has fewer bits, as subnormals.",
 		"448 1e-9":                   "Under one E4M3 scale for the tensor 1 of 2 values flushes to zero; no block that is tried saves one.",
 		"448 1e-9 " + "1 nan":        "1 value is not finite. Under one E4M3 scale for the tensor 1 of 4 values flushes to zero; no block that is tried saves one.",
 		"448 " + zeros + "1e-9":      "Under one E4M3 scale for the tensor 1 of 33 values flushes to zero; in blocks of 1x32, none is lost.",
 		"448 1e-9 " + zeros + "1e-9": "Under one E4M3 scale for the tensor 2 of 34 values flush to zero; in blocks of 1x32, 1 flushes to zero.",
-		"0.5 " + halves:              "Under one E4M3 scale for the tensor each of 32 values is exact.",
+		"448\n1e-9":                  "Under one E4M3 scale for the tensor 1 of 2 values flushes to zero; with one a row, none is lost.",
+		"0.5 " + halves:              "Under one E4M3 scale for the tensor 32 values are exact.",
 	} {
 		a, err := Explore(Request{Values: values, Method: "smoothquant"}, nil)
 		require.NoError(t, err)
@@ -101,7 +103,14 @@ func TestRead(t *testing.T) {
 	}
 	m, err := read(section(data), "wide")
 	require.NoError(t, err)
-	require.Equal(t, "wide, F64 [2], rounded to float32: the first 2 values, 1 row of 2", m.about)
+	require.Equal(t, "wide, F64 [2], rounded to float32: 2 values, 1 row of 2", m.about)
+
+	for shape, want := range map[[2]int]string{{2 * most, 1}: "x: the first 4096 values, 4096 rows of 1", {1, most}: "x: 4096 values, 1 row of 4096", {1, most + 1}: "x: the first 4096 values, 1 row of 4096"} {
+		m := &matrix{}
+		m.values = make([]float32, m.cut(shape[:]))
+		m.say("x", shape[:])
+		require.Equal(t, want, strings.ReplaceAll(m.about, fmt.Sprintf(" %v", shape), ""))
+	}
 
 	_, err = read(section(data[:len(data)-1]), "large")
 	require.ErrorIs(t, err, safetensors.ErrFile)

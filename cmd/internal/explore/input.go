@@ -145,7 +145,15 @@ func (m *matrix) cut(shape []int) int {
 
 // say says what of a shape was read.
 func (m *matrix) say(what string, shape []int) {
-	m.about = fmt.Sprintf("%s %v%s: the first %s", what, shape, m.about, m.size())
+	n := 1
+	for _, k := range shape {
+		n = min(n*min(k, most+1), most+1) // of more it matters only that they are
+	}
+	part := "the first "
+	if n == len(m.values) {
+		part = ""
+	}
+	m.about = fmt.Sprintf("%s %v%s: %s%s", what, shape, m.about, part, m.size())
 }
 
 // readNPY reads an array of float32 or float16 whole.

@@ -133,13 +133,17 @@ func finding(m *matrix, all []*outcome) string {
 	}
 	switch {
 	case whole.lost() == 0 && whole.exact(m):
-		return text + fmt.Sprintf("each of %s is exact.", n)
+		return text + plural(len(m.values), "value is", "values are") + " exact."
 	case whole.lost() == 0:
 		return text + fmt.Sprintf("none of %s saturates or flushes to zero%s.", n, fewer)
 	case best == whole:
 		return text + whole.fates(" of "+n) + "; no block that is tried saves one."
 	}
-	return text + fmt.Sprintf("%s; in blocks of %s, %s.", whole.fates(" of "+n), best.recipe.Block, best.fates(""))
+	with := "in blocks of " + best.recipe.Block.String()
+	if best.recipe.Block.Cols == 0 {
+		with = "with one a row"
+	}
+	return text + whole.fates(" of "+n) + "; " + with + ", " + best.fates("") + "."
 }
 
 // exact reports whether each value is as it was.
