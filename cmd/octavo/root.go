@@ -72,7 +72,7 @@ func newRoot() *cobra.Command {
 			newBenchCommand(benchSuites{bench.NewSuite, bench.NewPeerSuite}), newSelftestCommand(), newVersionCommand(),
 		}},
 		{"Low level", []*cobra.Command{
-			newDecodeCommand(), newEncodeCommand(), newGemmCommand(), newServeCommand(), newVectorsCommand(),
+			newDecodeCommand(), newEncodeCommand(), newExploreCommand(), newGemmCommand(), newServeCommand(), newVectorsCommand(),
 		}},
 	} {
 		root.AddGroup(&cobra.Group{ID: group.title, Title: group.title})

@@ -25,7 +25,7 @@ func TestRootGroups(t *testing.T) {
 		2: "Kernels: audit identify verify",
 		3: "Training: certify lab plan report train",
 		4: "This machine: bench selftest version",
-		5: "Low level: decode encode gemm serve vectors",
+		5: "Low level: decode encode explore gemm serve vectors",
 	} {
 		title, names, _ := strings.Cut(groups[i], ":\n")
 		title += ":"

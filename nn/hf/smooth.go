@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/octavo-fp8/octavo/internal/meter"
+	"github.com/octavo-fp8/octavo/internal/smooth"
 	"github.com/octavo-fp8/octavo/nn"
 	"github.com/octavo-fp8/octavo/progress"
 )
@@ -314,10 +315,7 @@ func (s *smoother) power(g *foldGroup, channel int) int {
 			}
 		}
 	})
-	if x == 0 || w == 0 || !(w <= math.MaxFloat32) {
-		return 0
-	}
-	return int(math.Round(s.options.Strength*math.Log2(x) - (1-s.options.Strength)*math.Log2(w)))
+	return smooth.Power(s.options.Strength, x, w)
 }
 
 // each calls do for each value that a channel's factor changes, and by which power of two.

@@ -20,6 +20,7 @@ import (
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/lab/browsertest"
 	"github.com/octavo-fp8/octavo/lab/page"
+	"github.com/octavo-fp8/octavo/safetensors"
 )
 
 // perFormat is how many values are compared of each format.
@@ -37,31 +38,34 @@ func TestCodesInBrowser(t *testing.T) {
 
 	random := rand.New(rand.NewPCG(1, 2))
 	var requests []CodesRequest
-	var want [][]byte
+	var values [][]float32
 	for _, k := range kinds {
-		values := valuesFor(random, k)
+		of := valuesFor(random, k)
 		bits := make([]byte, 0, 4*perFormat)
-		for _, x := range values {
+		for _, x := range of {
 			bits = binary.LittleEndian.AppendUint32(bits, math.Float32bits(x))
 		}
-		for _, p := range policies() {
-			requests = append(requests, CodesRequest{k.name, p, bits})
-			want = append(want, codesHere(t, k.name, values, p))
-		}
+		requests, values = append(requests, CodesRequest{Format: k.name, Bits: bits}), append(values, of)
 	}
-	text, err := json.Marshal(requests)
+	arguments, err := json.Marshal([]any{requests, policies()})
 	require.NoError(t, err)
-	got := browsertest.Evaluate[[][]byte](t, b, file, fmt.Sprintf(`(async requests => {
+	got := browsertest.Evaluate[[][][]byte](t, b, file, fmt.Sprintf(`(async ([requests, policies]) => {
 		const all = [];
-		for (const r of requests) all.push(await octavo("codes", r));
+		for (const r of requests) {
+			const codes = [];
+			for (const Policy of policies) codes.push(await octavo("codes", { ...r, Policy }));
+			all.push(codes);
+		}
 		return all;
-	})(%s)`, text))
-	require.Len(t, got, len(want))
+	})(%s)`, arguments))
+	require.Len(t, got, len(requests))
 	for i, r := range requests {
-		require.Len(t, got[i], perFormat)
-		if !bytes.Equal(want[i], got[i]) {
-			for j := range want[i] {
-				require.Equal(t, want[i][j], got[i][j], "%s under %+v of bits %x", r.Format, r.Policy, r.Bits[4*j:4*j+4])
+		require.Len(t, got[i], len(policies()))
+		for j, p := range policies() {
+			for k, want := range codesHere(t, r.Format, values[i], p) {
+				if want != got[i][j][k] {
+					t.Fatalf("%s under %+v: %v has the code %02X, in the browser %02X", r.Format, p, values[i][k], want, got[i][j][k])
+				}
 			}
 		}
 	}
@@ -132,4 +136,100 @@ func valuesFor(random *rand.Rand, k kind) []float32 {
 		all = append(all, math.Float32frombits(bits))
 	}
 	return all[:perFormat]
+}
+
+// writePage writes the page as the command does.
+func writePage(t *testing.T) string {
+	var html bytes.Buffer
+	require.NoError(t, WritePage(&html, "octavo explore", "a machine"))
+	file := filepath.Join(t.TempDir(), "explore.html")
+	require.NoError(t, os.WriteFile(file, html.Bytes(), 0o666))
+	return file
+}
+
+// TestPage opens the page in a browser. What WebAssembly answers to what the page began with
+// is what the library here has written into it.
+func TestPage(t *testing.T) {
+	b := browsertest.Start(t)
+	file := writePage(t)
+	b.Check(t, "explore", file)
+	answer, err := Explore(First(), nil)
+	require.NoError(t, err)
+	got := browsertest.Evaluate[Answer](t, b, file, `(async () => {
+		const field = document.getElementById("ask").elements;
+		field.Values.value += " ";
+		field.Values.dispatchEvent(new Event("input", { bubbles: true }));
+		document.getElementById("blocks").innerHTML = "";
+		while (!document.getElementById("blocks").innerHTML) await new Promise(done => setTimeout(done, 20));
+		const Parts = {};
+		for (const id of ["finding", "about", "blocks", "profiles", "value", "codes", "smoothing"]) Parts[id] = document.getElementById(id).innerHTML;
+		return { Parts, Values: Number(field.At.max) };
+	})()`)
+	require.Equal(t, answer.Values, got.Values)
+	for id, html := range answer.Parts {
+		got := strings.ReplaceAll(string(got.Parts[id]), ` tabindex="0"`, "") // which depends on the window
+		require.Equal(t, strings.ReplaceAll(asBrowser(t, b, string(html)), ` tabindex="0"`, ""), got, id)
+	}
+}
+
+// TestFileInBrowser drops files on the page: of a good one it shows the first rows of the tensor
+// that is chosen, and of a bad one says what is wrong and keeps what it showed.
+func TestFileInBrowser(t *testing.T) {
+	b := browsertest.Start(t)
+	values := make([]float32, 300*64)
+	for i := range values {
+		values[i] = float32(i % 64)
+	}
+	good, err := safetensors.Encode([]safetensors.Tensor{
+		safetensors.New("first", safetensors.F32, []int{2}, []float32{1, 2}),
+		safetensors.New("second", safetensors.F32, []int{300, 64}, values),
+	}, nil)
+	require.NoError(t, err)
+	bad := bytes.Replace(good, []byte("[300,64]"), []byte("[300,65]"), 1)
+	files, err := json.Marshal(map[string][]byte{"good": good, "bad": bad})
+	require.NoError(t, err)
+	said := browsertest.Evaluate[[]string](t, b, writePage(t), fmt.Sprintf(`(async files => {
+		const said = [], text = id => document.getElementById(id).textContent;
+		const until = async done => { while (!done()) await new Promise(next => setTimeout(next, 20)); };
+		const drop = name => {
+			const data = new DataTransfer();
+			data.items.add(new File([Uint8Array.from(atob(files[name]), c => c.charCodeAt(0))], name + ".safetensors"));
+			document.body.dispatchEvent(new DragEvent("drop", { dataTransfer: data, bubbles: true, cancelable: true }));
+		};
+		drop("good");
+		await until(() => text("about").startsWith("first"));
+		said.push(text("about"));
+		const tensor = document.getElementById("ask").elements.Tensor;
+		tensor.value = "second";
+		tensor.dispatchEvent(new Event("input", { bubbles: true }));
+		await until(() => text("about").startsWith("second"));
+		said.push(text("about"));
+		drop("bad");
+		await until(() => text("problem"));
+		said.push(text("problem"), text("about"));
+		document.getElementById("ask").elements.back.click();
+		await until(() => text("about").endsWith("typed") && !text("problem"));
+		const began = performance.now();
+		document.getElementById("ask").elements.Values.value = "1.25 3e-7 ".repeat(2048);
+		document.getElementById("ask").elements.Format.dispatchEvent(new Event("input", { bubbles: true }));
+		await until(() => text("about").startsWith("4096 values, 1 row"));
+		said.push(text("about"), String(performance.now() - began));
+		return said;
+	})(%s)`, files))
+	t.Logf("4096 values take %s ms", said[5])
+	require.Equal(t, "first, F32 [2]: 2 values, 1 row of 2", said[0])
+	require.Equal(t, "second, F32 [300 64]: the first 4096 values, 64 rows of 64", said[1])
+	require.Contains(t, said[2], "bad.safetensors: ")
+	require.Contains(t, said[2], `"second"`)
+	require.Equal(t, said[1], said[3])
+	require.Equal(t, "4096 values, 1 row of 4096, typed", said[4])
+}
+
+// asBrowser is HTML as a browser writes it.
+func asBrowser(t *testing.T, b *browsertest.Browser, html string) string {
+	text, err := json.Marshal(html)
+	require.NoError(t, err)
+	file := filepath.Join(t.TempDir(), "empty.html")
+	require.NoError(t, os.WriteFile(file, []byte("<!DOCTYPE html><title>empty</title>"), 0o666))
+	return browsertest.Evaluate[string](t, b, file, fmt.Sprintf(`(() => { const e = document.createElement("div"); e.innerHTML = %s; return e.innerHTML; })()`, text))
 }

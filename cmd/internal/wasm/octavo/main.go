@@ -18,8 +18,9 @@ import (
 // functions are what pages call, by name. One program has those of all pages: most of it is
 // Go's runtime, which each would have again.
 var functions = map[string]func(request []byte, file *io.SectionReader) (any, error){
-	"codes": function(explore.Codes),
-	"plan":  function(planning.WhatIf),
+	"codes":   function(explore.Codes),
+	"explore": function(explore.Explore),
+	"plan":    function(planning.WhatIf),
 }
 
 // function is f on JSON. A page's function takes its request, and the file that came with it
