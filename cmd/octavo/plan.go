@@ -116,7 +116,7 @@ func (p *planFlags) addJob(cmd *cobra.Command) {
 		choice[plan.Library]{"none", plan.Library{}}, choice[plan.Library]{"octavo", plan.Library{Octavo: true}})
 	valueFlag(cmd, &parsed[plan.Recompute]{&p.recompute, "", "LIST", parseRecompute}, "recompute", "what the backward pass computes again",
 		"all", "attention", "latent", "mlp", "moe", "norms", "activation")
-	valueFlag(cmd, &parsed[string]{&p.policies, "", "TEXT|search", parsePolicies}, "policies", "how octavo's nn keeps classes of activations", searched)
+	valueFlag(cmd, &parsed[string]{&p.policies, "", "TEXT|search", parsePolicies}, "policies", "how octavo's nn keeps classes of activations", planning.Searched)
 	cmd.Flags().BoolVar(&p.serve, "serve", false, "serve the model instead of training it")
 }
 
