@@ -62,9 +62,9 @@ func parts(kl ...jsonfloat.Number) (all []evaluate.PartCost) {
 	return all
 }
 
-// TestFinding has each sentence of what was found for a budget where standard errors show it, and
+// TestBudgetFinding has each sentence of what was found for a budget where standard errors show it, and
 // not where they do not.
-func TestWorst(t *testing.T) {
+func TestBudgetFinding(t *testing.T) {
 	// What was chosen loses so much in each window, and a recipe for all linear layers 1.
 	finding := func(losses, kls []float64, change func(b *Budget)) string {
 		e := &evaluate.Evaluation{Windows: len(losses), Results: make([]evaluate.Result, 3)}
