@@ -99,9 +99,9 @@ func TestBrokenPromise(t *testing.T) {
 	require.Equal(t, 1, r.Failed())
 	var text bytes.Buffer
 	require.NoError(t, r.WriteText(&text))
-	require.Contains(t, text.String(), "ranks   2 ranks  1 rank   7 of 8   DIFFER\n")
-	require.Contains(t, text.String(), "order   a tree   1 rank   3 of 8   differ, no promise\n")
-	require.Contains(t, text.String(), "zero    stage 1  1 rank   8        same\n")
+	require.Contains(t, text.String(), "ranks   2 ranks   1 rank   7 of 8  DIFFER\n")
+	require.Contains(t, text.String(), "order   a tree    1 rank   3 of 8  differ, no promise\n")
+	require.Contains(t, text.String(), "zero    stage 1   1 rank   8       same\n")
 	require.Contains(t, text.String(), "  ranks, 2 ranks: step 1, rank 2, w, part 0, element 0: 2 (40000000), not 1\n  (3F800000); 1 of 4 differ\n")
 	require.Contains(t, text.String(), "FAIL: 1 of 2 have other bits than promised\n")
 }
