@@ -76,7 +76,7 @@ func modelOfFiles(t *testing.T, dir string) map[string]string {
 	files := map[string]string{}
 	for _, name := range entriesOf(t, dir) {
 		if data, err := os.ReadFile(filepath.Join(dir, name)); err == nil && name != outdir.ManifestName {
-			files[name] = string(data)
+			files[name] = withoutCommand(string(data))
 		}
 	}
 	return files
