@@ -137,7 +137,7 @@ func columns(text string) (all []*column) {
 	return all
 }
 
-var number = regexp.MustCompile(`^([-+±]?[0-9]+)(\.[0-9]+)?(e[-+]?[0-9]+)?( ?[%a-zA-Z/]*)( of [0-9]+)?$`)
+var number = regexp.MustCompile(`^([-+±<]?[0-9]+(?:,[0-9]{3})*)(\.[0-9]+)?(e[-+]?[0-9]+)?( ± [-+.e0-9]+)?( ?[%a-zA-Z/]*)((?: of |/)[0-9]+)?$`)
 
 // measure finds out whether a column has numbers, and how wide it is.
 func (c *column) measure() {
@@ -149,7 +149,7 @@ func (c *column) measure() {
 		if at := number.FindStringSubmatch(text); at != nil && i > 0 {
 			c.points[i] = utf8.RuneCountInString(at[1])
 			some = true
-		} else if i > 0 && !slices.Contains([]string{"", "-", "NaN", "inf", "-inf", "+Inf", "-Inf"}, text) {
+		} else if i > 0 && !slices.Contains([]string{"", "-", "exact", "NaN", "inf", "-inf", "+Inf", "-Inf"}, text) {
 			c.number = false
 		}
 	}
