@@ -137,7 +137,7 @@ func columns(text string) (all []*column) {
 	return all
 }
 
-var number = regexp.MustCompile(`^([-+±<]?[0-9]+(?:,[0-9]{3})*)(\.[0-9]+)?(e[-+]?[0-9]+)?( ± [-+.e0-9]+)?( ?[%a-zA-Z/]*)((?: of |/)[0-9]+)?$`)
+var number = regexp.MustCompile(`^([-+±<]?[0-9]+(?:,[0-9]{3})*)(\.[0-9]+)?(e[-+]?[0-9]+)?( ± [-+.e0-9]+)?( ?[%a-zA-Z/!?]*)((?: of |/)[0-9]+)?$`)
 
 // measure finds out whether a column has numbers, and how wide it is.
 func (c *column) measure() {
@@ -174,9 +174,10 @@ func plain(text string) string {
 
 func width(text string) int { return utf8.RuneCountInString(plain(text)) }
 
-// shrink takes room from texts, the widest first, until columns fit or all are narrow.
+// shrink takes room from titles above numbers, and then from texts, the widest first, until
+// columns fit or all are narrow.
 func shrink(all []*column, limit int) {
-	for limit > 0 {
+	for titles := true; limit > 0; titles = false {
 		total, widest := -gap, -1
 		for i, c := range all {
 			total += c.width + gap
@@ -184,11 +185,30 @@ func shrink(all []*column, limit int) {
 				widest = i
 			}
 		}
+		if total > limit && titles {
+			for _, c := range all {
+				c.breakTitle()
+			}
+			continue
+		}
 		if total <= limit || widest < 0 {
 			return
 		}
 		all[widest].shorten(max(narrow, all[widest].width-(total-limit)))
 	}
+}
+
+// breakTitle breaks the title of numbers into lines that are no wider than they are, if words are not.
+func (c *column) breakTitle() {
+	if !c.number {
+		return
+	}
+	most := 0
+	for _, cell := range c.cells[1:] {
+		most = max(most, width(strings.Join(cell, "")))
+	}
+	c.cells[0] = strings.Split(Wrap(strings.Join(c.cells[0], " "), most, ""), "\n")
+	c.measure()
 }
 
 // shorten makes texts so short: those of several words go on below.
