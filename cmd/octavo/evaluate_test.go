@@ -101,7 +101,7 @@ mxfp4, both, each alone on 64 tokens:
   E2M1 1x32 mx-rceil
 On these tokens layer [01] alone diverges the most, by .*
 layer +loss +KL +linear layer +SQNR, dB
-[01] .*KL of kinds: `, out)
+ +[01] .*KL of kinds: `, out)
 	require.NotContains(t, succeed(t, append([]string{"evaluate", dir, "--recipe", "bf16", "--layer-tokens", "0"}, few[:4]...)...), "alone")
 }
 

@@ -24,11 +24,18 @@ type Table struct {
 
 // Note writes a line below the one before, which is of no column.
 func (t *Table) Note(format string, args ...any) {
+	t.below("^ " + fmt.Sprintf(format, args...))
+}
+
+// Heading writes a line above those that follow, which is of no column.
+func (t *Table) Heading(text string) { t.below(text) }
+
+func (t *Table) below(text string) {
 	if t.notes == nil {
 		t.notes = map[int][]string{}
 	}
 	line := bytes.Count(t.text.Bytes(), []byte("\n")) - 1
-	t.notes[line] = append(t.notes[line], "^ "+fmt.Sprintf(format, args...))
+	t.notes[line] = append(t.notes[line], text)
 }
 
 // Screen is a writer to a terminal.
@@ -102,7 +109,11 @@ func (t *Table) Flush() error {
 			n := fitting(all[0], rest, limit)
 			writeColumns(&b, append([]*column{all[0]}, rest[:n]...), func(line int) {
 				for _, note := range notes[line] {
-					b.WriteString(Wrap(note, most, "    ") + "\n")
+					indent := "    "
+					if !strings.HasPrefix(note, "^ ") {
+						indent = ""
+					}
+					b.WriteString(Wrap(note, most, indent) + "\n")
 				}
 			})
 			notes = nil
