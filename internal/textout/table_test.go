@@ -105,3 +105,14 @@ func TestTableNumbers(t *testing.T) {
 		" +0.25 ± 0.004      1,024  <0.01%  31.25  1-2\n"+
 		"-12.5 ± 1%      1,000,000  12%     exact  3\n", b.String())
 }
+
+// TestTableHeading: a heading is above its lines, and begins at the left.
+func TestTableHeading(t *testing.T) {
+	var b bytes.Buffer
+	table := NewTable(&b)
+	fmt.Fprint(table, "a\tb\n")
+	table.Heading("- some:")
+	fmt.Fprint(table, "1\t2\n")
+	require.NoError(t, table.Flush())
+	require.Equal(t, "a  b\n- some:\n1  2\n", b.String())
+}
