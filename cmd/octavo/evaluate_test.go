@@ -93,16 +93,15 @@ func TestEvaluate(t *testing.T) {
 	}
 	require.Regexp(t, `(?s):\s256\stokens\sof\stext\swere\spredicted,\sin\s4\swindows\sof\s64;\sthe\stext\shas\s\d+\.
 Perplexity in FP32: [\d.]+ ± [\d.]+\n
-  quantized +perplexity +change +KL +same top
-mxfp4
-  weights .*%
-  both .*%
+recipe +quantized +perplexity +change +KL +same top
+mxfp4 +weights .*%
+mxfp4 +both .*%
 
 mxfp4, both, each alone on 64 tokens:
   E2M1 1x32 mx-rceil
 On these tokens layer [01] alone diverges the most, by .*
 layer +loss +KL +linear layer +SQNR, dB
-[01] .*KL of kinds: `, out)
+ +[01] .*KL of kinds: `, out)
 	require.NotContains(t, succeed(t, append([]string{"evaluate", dir, "--recipe", "bf16", "--layer-tokens", "0"}, few[:4]...)...), "alone")
 }
 

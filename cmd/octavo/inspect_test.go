@@ -52,39 +52,39 @@ NaN or infinite: 6 values in 3 tensors.
 Tensors, the riskiest first; lost (saturated, flushed or made NaN), row and
 block error and SQNR in dB are under te-current-pow2:
 
-  type shape amax crest lost  row block   SQNR name
+name             type  shape  amax  crest  lost   row  block    SQNR
 - with values that are NaN or infinite:
-  F32  1        -     -    -    -     -      - hopeless
+hopeless         F32   1         -      -     -     -      -       -
     ^ 1 NaN, 0 +Inf, 0 -Inf, the first at element 0
-  E5M2 4        1     1    -    -     -      - e5m2
+e5m2             E5M2  4         1   1        -     -      -       -
     ^ 1 NaN, 1 +Inf, 1 -Inf, the first at element 1
-  F32  4        3  1.26    -    -     -      - vector
+vector           F32   4         3   1.26     -     -      -       -
     ^ 1 NaN, 0 +Inf, 1 -Inf, the first at element 0
 - of which 1% or more of what is not zero is flushed to zero:
-  F32  2x2      4  1.98  33% 100%   50% 152.11 w
+w                F32   2x2       4   1.98   33%  100%    50%  152.11
     ^ keep it in F32: 33% of what is not zero would be lost
 - others:
-  E4M3 1x2    448  1.41    -    -     -      - codes
-  E8M0 1x2      2  1.37    -    -     -      - codes_scale_inv
-  F32  2        0     -    -    -     -      - zeros
-  F32  0x3      -     -    -    -     -      - empty
-  I32  1        -     -    -    -     -      - ids
-  BOOL 1        -     -    -    -     -      - "es\x1bcape"
+codes            E4M3  1x2     448   1.41     -     -      -       -
+codes_scale_inv  E8M0  1x2       2   1.37     -     -      -       -
+zeros            F32   2         0      -     -     -      -       -
+empty            F32   0x3       -      -     -     -      -       -
+ids              I32   1         -      -     -     -      -       -
+"es\x1bcape"     BOOL  1         -      -     -     -      -       -
 
 The float matrix encoded to E4M3, the best recipe first: the bytes of its
 scales, what it loses of the worst matrix, and the block error of the median
 one:
 
-  recipe          block  scales lost  row block median   SQNR
-  te-current-pow2 tensor    4 B  33% 100%   50%    50% 152.11
+recipe           block   scales  lost   row  block  median    SQNR
+te-current-pow2  tensor     4 B   33%  100%    50%     50%  152.11
 
-  type    tensors elements bytes
-  F32           5       11  44 B
-  F8_E5M2       1        4   4 B
-  I32           1        1   4 B
-  F8_E4M3       1        2   2 B
-  F8_E8M0       1        2   2 B
-  BOOL          1        1   1 B
+type     tensors  elements  bytes
+F32            5        11   44 B
+F8_E5M2        1         4    4 B
+I32            1         1    4 B
+F8_E4M3        1         2    2 B
+F8_E8M0        1         2    2 B
+BOOL           1         1    1 B
 
 metadata k: v
 metadata long: `+strings.Repeat("x", 80-15-3)+`...
@@ -96,36 +96,36 @@ metadata odd: "a\nb"
 	first, rest, _ := strings.Cut(detail, "\n\ncodes\n")
 	lines := strings.Split(first, "\n")
 	require.Len(t, lines, 2+len(tensorfile.ProfilesFor(fp8.E4M3)))
-	require.Equal(t, `  F32 [2 2]  amax 4  crest 1.98  smallest 1e-07  range 25.3 bits
-  recipe                  block   satur. flushed    row  block SQNR dB    scale
-  te-current              tensor       0     25%   100%    50%  145.83  0.00893
-  te-current-pow2         tensor       0     25%   100%    50%  152.11   0.0156`, strings.Join(lines[:4], "\n"))
-	require.Equal(t, `  F8_E4M3 [1 2]  amax 448  crest 1.41  smallest 0.001953  range 17.8 bits
+	require.Equal(t, `  F32 [2 2], amax 4, crest 1.98, smallest 1e-07, range 25.3 bits
+recipe                   block    satur.  flushed      row   block  SQNR dB     scale
+te-current               tensor        0      25%  100%     50%      145.83  0.00893
+te-current-pow2          tensor        0      25%  100%     50%      152.11  0.0156`, strings.Join(lines[:4], "\n"))
+	require.Equal(t, `  F8_E4M3 [1 2], amax 448, crest 1.41, smallest 0.001953, range 17.8 bits
   0 of the values are zero, 50% of the codes the largest
   scales codes_scale_inv
-    F8_E8M0 [1 2]  0.5 to 2
+    F8_E8M0 [1 2], 0.5 to 2
 
 codes_scale_inv
-  F8_E8M0 [1 2]  amax 2  crest 1.37  smallest 0.5  range 2.0 bits
+  F8_E8M0 [1 2], amax 2, crest 1.37, smallest 0.5, range 2.0 bits
 
 e5m2
-  F8_E5M2 [4]  amax 1  crest 1  smallest 1  range 0.0 bits
+  F8_E5M2 [4], amax 1, crest 1, smallest 1, range 0.0 bits
   0 of the values are zero, 0 of the codes the largest
   1 NaN, 1 +Inf, 1 -Inf, the first at element 1
 
 vector
-  F32 [4]  amax 3  crest 1.26  smallest 1.5  range 1.0 bits
+  F32 [4], amax 3, crest 1.26, smallest 1.5, range 1.0 bits
   1 NaN, 0 +Inf, 1 -Inf, the first at element 0
 
 zeros
-  F32 [2]  all finite values are 0
+  F32 [2], all finite values are 0
 
 hopeless
   F32 [1]
   1 NaN, 0 +Inf, 0 -Inf, the first at element 0
 
 empty
-  F32 [0 3]  empty
+  F32 [0 3], empty
 
 ids
   I32 [1]
@@ -308,7 +308,7 @@ func TestInspectNarrow(t *testing.T) {
 		require.Nil(t, file.Tensors[got[name]].Values, "%s is what it is in the file", name)
 	}
 	text := succeed(t, "inspect", path, "--detail", "--only", "^w$")
-	require.Contains(t, text, "F4 [2 4]  amax 6  crest 1.77  smallest 0.5  range 3.6 bits\n  38% of the values are zero, 25% of the codes the largest\n  dequantized as octavo [2 4]\n  scales w_scale_inv\n    F8_E4M3 [2 1]  1 to 2\n")
+	require.Contains(t, text, "F4 [2 4], amax 6, crest 1.77, smallest 0.5, range 3.6 bits\n  38% of the values are zero, 25% of the codes the largest\n  dequantized as octavo [2 4]\n  scales w_scale_inv\n    F8_E4M3 [2 1], 1 to 2\n")
 	page := filepath.Join(t.TempDir(), "page.html")
 	succeed(t, "inspect", path, "--html", page)
 	written, err := os.ReadFile(page)
@@ -352,8 +352,8 @@ func TestInspectNonFiniteJSON(t *testing.T) {
 // marked, and no others.
 func TestInspectBecameNonFinite(t *testing.T) {
 	text := succeed(t, "inspect", "--detail", filetest.Write(t, nil, filetest.F32("w", []int{1, 4}, nan, 1, 2, 0)))
-	require.Regexp(t, `\n  mx-floor .*\n    \^ 3 \(75%\) became NaN or infinite with their scale\n`, text)
-	require.NotRegexp(t, `\n  te-current .*\n    \^`, text)
+	require.Regexp(t, `\nmx-floor .*\n    \^ 3 \(75%\) became NaN or infinite with their scale\n`, text)
+	require.NotRegexp(t, `\nte-current .*\n    \^`, text)
 }
 
 func TestInspectErrors(t *testing.T) {
@@ -375,12 +375,13 @@ func TestInspectSeveral(t *testing.T) {
 	require.Contains(t, text, "\n^ two.safetensors: tensor\n\""+long+"\" is in\none.safetensors, too\n")
 	text = strings.Replace(text, "\""+long+"\"", "", 1)
 	for line := range strings.Lines(strings.ReplaceAll(text, dir, "dir")) {
-		require.LessOrEqual(t, len(line)-1, 80, line)
+		if !strings.HasPrefix(line, long) && !strings.HasPrefix(line, "name ") {
+			require.LessOrEqual(t, len(line)-1, 80, line)
+		}
 	}
 	require.Contains(t, text, "2 files, 2 tensors, 8 parameters, 32 B\n")
 	require.Contains(t, text, "\nfile 2: "+filepath.Join(dir, "two.safetensors")+"\n")
-	require.NotContains(t, text, long)
-	require.Contains(t, succeed(t, "inspect", dir, "--wide"), " 2 "+long+"\n")
+	require.Regexp(t, `\n`+long+` .* 2\n`, text)
 	require.Contains(t, succeed(t, "inspect", dir, "--top", "1"), "\n1 of 2 tensors, the riskiest first;")
 
 	got := inspectJSON(t, dir, "--profile", "mx-rceil,te-block", "--profile", "te-block", "--sort", "amax", "--top", "1")
@@ -412,7 +413,7 @@ func TestInspectFirst(t *testing.T) {
 	for _, more := range [][]string{{"--top", "0"}, {"--detail"}} {
 		text := succeed(t, append([]string{"inspect", path}, more...)...)
 		for i := range 25 {
-			require.Regexp(t, fmt.Sprintf(`[ \n]w%d\n`, i), text)
+			require.Regexp(t, fmt.Sprintf(`\nw%d[ \n]`, i), text)
 		}
 		require.NotContains(t, text, "shows all")
 	}

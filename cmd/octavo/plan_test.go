@@ -44,7 +44,7 @@ func TestPlan(t *testing.T) {
 	require.Equal(t, []int{0}, p.TooLarge)
 
 	text := succeed(t, "plan", config, "--ranks", "8", "--ep", "8", "--card", "100")
-	require.Contains(t, text, "0   0-7      4")
+	require.Contains(t, text, "0  0-7         4")
 	require.Contains(t, text, "A card of 100 GiB does not hold 1 stage of 1: ")
 	require.Contains(t, text, "8 ranks, 8 expert parallel, 8 data parallel, ZeRO-1.")
 }
@@ -65,7 +65,7 @@ func TestPlanTime(t *testing.T) {
 	quoted := succeed(t, "plan", "--quoted")
 	require.Contains(t, quoted, "40.06%")
 	require.Contains(t, quoted, "39.87%")
-	require.Contains(t, succeed(t, "plan", "--measured"), "Llama 70B, 12       4096      pp2     66.55    66.44  -0.17%   66.44")
+	require.Contains(t, succeed(t, "plan", "--measured"), "Llama 70B, 12       4096  pp2         66.55    66.44  -0.17%   66.44")
 }
 
 // TestPlanPolicies: policies that are searched fit the card, and cost no more than those that

@@ -30,8 +30,8 @@ func TestReport(t *testing.T) {
 	page := filepath.Join(dir, "page.html")
 	text := succeed(t, "report", dir, "-o", page)
 	for _, want := range []string{
-		"train  steps    FP32     FP8", "\na          3  ", "\nb          3  ", "  a  profile=te-block\n  b  profile=te-current\n",
-		"lab  experiment    goals met  open  caught  length  seed", "c    accumulation", "  short     1  ", "Curves and tables: " + page + "\n",
+		"train  steps    FP32     FP8", "\na          3  ", "\nb          3  ", "what differs  profile\na             te-block\nb             te-current\n",
+		"lab  experiment    goals met  open  caught  length  seed", "c    accumulation", "  short      1  ", "Curves and tables: " + page + "\n",
 	} {
 		require.Contains(t, text, want)
 	}

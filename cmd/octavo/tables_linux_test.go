@@ -2,7 +2,9 @@ package main
 
 import (
 	"math"
+	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -18,27 +20,31 @@ import (
 // and all of it is there.
 func TestTablesFit(t *testing.T) {
 	if testing.Short() {
-		t.Skip("starts nine commands")
+		t.Skip("starts 21 commands")
 	}
 	path := filetest.Write(t, nil,
 		ramp("model.layers.10.self_attn.a_projection_with_a_long_name.weight", 0.1),
 		ramp("model.layers.11.mlp.down_proj.weight", 1e30))
-	escapes := regexp.MustCompile("\x1b\\[[0-9;]*m")
+	_, model, text := byteModel(t)
+	runs := t.TempDir()
+	small := []string{"train", "--text", text, "--steps", "3", "--batch", "1", "--context", "8", "--dim", "8", "--layers", "1", "--heads", "1", "--hidden", "16"}
+	for _, name := range []string{"a_run_with_a_long_name", "b"} {
+		succeed(t, append(slices.Clone(small), "-o", filepath.Join(runs, name))...)
+	}
 	for name, c := range map[string]struct {
 		args []string
 		says string
 	}{
-		"quantize": {[]string{"quantize", path, "-o", filetest.Output(t), "--recipe", "nvfp4"}, "SQNR dB"},
+		"quantize": {[]string{"quantize", path, "-o", filetest.Output(t), "--recipe", "nvfp4"}, "saturated"},
 		"certify":  {[]string{"certify", "--steps", "1", "--vary", "order"}, "against"},
+		"inspect":  {[]string{"inspect", path}, "crest"},
+		"evaluate": {[]string{"evaluate", model, "--text", text, "--max-tokens", "257", "--layer-tokens", "64", "--recipe", "mxfp4"}, "perplexity"},
+		"plan":     {[]string{"plan", "llama-3-70b", "--tp", "8", "--pp", "4"}, "optimizer"},
+		"train":    {append(small, "-o", filepath.Join(runs, "again"), "--overwrite"), "amax"},
+		"report":   {[]string{"report", runs}, "spikes"},
 	} {
 		for _, columns := range []uint16{60, 80, 120} {
-			term := terminaltest.Open(t, columns)
-			p := prepare(t, "", c.args...)
-			p.Env = append(p.Env, "COLUMNS=", "NO_COLOR=")
-			p.Stdout = term.File
-			require.NoError(t, p.Start())
-			p.wait(t)
-			written := escapes.ReplaceAllString(term.Close(), "")
+			written := onTerminal(t, columns, c.args...)
 			require.Contains(t, written, c.says, "%s", name)
 			for line := range strings.Lines(written) {
 				line = strings.TrimRight(line, "\r\n")
@@ -48,6 +54,27 @@ func TestTablesFit(t *testing.T) {
 			}
 		}
 	}
+}
+
+var escapes = regexp.MustCompile("\x1b\\[[0-9;]*m")
+
+// onTerminal returns what a command writes to a terminal of a width, without colors.
+func onTerminal(t *testing.T, columns uint16, args ...string) string {
+	term := terminaltest.Open(t, columns)
+	p := prepare(t, "", args...)
+	p.Env = append(p.Env, "COLUMNS=", "NO_COLOR=")
+	p.Stdout = term.File
+	require.NoError(t, p.Start())
+	p.wait(t)
+	return escapes.ReplaceAllString(term.Close(), "")
+}
+
+// TestWide: names are shortened on a terminal, unless --wide is given.
+func TestWide(t *testing.T) {
+	const name = "model.layers.10.self_attn.a_projection_with_a_long_name.weight"
+	path := filetest.Write(t, nil, ramp(name, 0.1))
+	require.NotContains(t, onTerminal(t, 60, "inspect", path), "\n"+name)
+	require.Contains(t, onTerminal(t, 60, "inspect", path, "--wide"), "\n"+name)
 }
 
 // TestColors: what is wrong is red on a terminal, unless NO_COLOR is set, and nowhere else.

@@ -24,11 +24,18 @@ type Table struct {
 
 // Note writes a line below the one before, which is of no column.
 func (t *Table) Note(format string, args ...any) {
+	t.below("^ " + fmt.Sprintf(format, args...))
+}
+
+// Heading writes a line above those that follow, which is of no column.
+func (t *Table) Heading(text string) { t.below(text) }
+
+func (t *Table) below(text string) {
 	if t.notes == nil {
 		t.notes = map[int][]string{}
 	}
 	line := bytes.Count(t.text.Bytes(), []byte("\n")) - 1
-	t.notes[line] = append(t.notes[line], "^ "+fmt.Sprintf(format, args...))
+	t.notes[line] = append(t.notes[line], text)
 }
 
 // Screen is a writer to a terminal.
@@ -102,7 +109,11 @@ func (t *Table) Flush() error {
 			n := fitting(all[0], rest, limit)
 			writeColumns(&b, append([]*column{all[0]}, rest[:n]...), func(line int) {
 				for _, note := range notes[line] {
-					b.WriteString(Wrap(note, most, "    ") + "\n")
+					indent := "    "
+					if !strings.HasPrefix(note, "^ ") {
+						indent = ""
+					}
+					b.WriteString(Wrap(note, most, indent) + "\n")
 				}
 			})
 			notes = nil
@@ -137,7 +148,7 @@ func columns(text string) (all []*column) {
 	return all
 }
 
-var number = regexp.MustCompile(`^([-+±]?[0-9]+)(\.[0-9]+)?(e[-+]?[0-9]+)?( ?[%a-zA-Z/]*)( of [0-9]+)?$`)
+var number = regexp.MustCompile(`^([-+±<]?[0-9]+(?:,[0-9]{3})*)(\.[0-9]+)?(e[-+]?[0-9]+)?( ± [-+.e0-9]+)?( ?[%a-zA-Z/!?]*)((?: of |/)[0-9]+)?$`)
 
 // measure finds out whether a column has numbers, and how wide it is.
 func (c *column) measure() {
@@ -149,7 +160,7 @@ func (c *column) measure() {
 		if at := number.FindStringSubmatch(text); at != nil && i > 0 {
 			c.points[i] = utf8.RuneCountInString(at[1])
 			some = true
-		} else if i > 0 && !slices.Contains([]string{"", "-", "NaN", "inf", "-inf", "+Inf", "-Inf"}, text) {
+		} else if i > 0 && !slices.Contains([]string{"", "-", "exact", "NaN", "inf", "-inf", "+Inf", "-Inf"}, text) {
 			c.number = false
 		}
 	}
@@ -174,9 +185,10 @@ func plain(text string) string {
 
 func width(text string) int { return utf8.RuneCountInString(plain(text)) }
 
-// shrink takes room from texts, the widest first, until columns fit or all are narrow.
+// shrink takes room from titles above numbers, and then from texts, the widest first, until
+// columns fit or all are narrow.
 func shrink(all []*column, limit int) {
-	for limit > 0 {
+	for titles := true; limit > 0; titles = false {
 		total, widest := -gap, -1
 		for i, c := range all {
 			total += c.width + gap
@@ -184,11 +196,30 @@ func shrink(all []*column, limit int) {
 				widest = i
 			}
 		}
+		if total > limit && titles {
+			for _, c := range all {
+				c.breakTitle()
+			}
+			continue
+		}
 		if total <= limit || widest < 0 {
 			return
 		}
 		all[widest].shorten(max(narrow, all[widest].width-(total-limit)))
 	}
+}
+
+// breakTitle breaks the title of numbers into lines that are no wider than they are, if words are not.
+func (c *column) breakTitle() {
+	if !c.number {
+		return
+	}
+	most := 0
+	for _, cell := range c.cells[1:] {
+		most = max(most, width(strings.Join(cell, "")))
+	}
+	c.cells[0] = strings.Split(Wrap(strings.Join(c.cells[0], " "), most, ""), "\n")
+	c.measure()
 }
 
 // shorten makes texts so short: those of several words go on below.

@@ -90,3 +90,29 @@ func TestFold(t *testing.T) {
 	require.Equal(t, "12345678901234567890", Fold("12345678901234567890", 10), "one word")
 	require.Equal(t, "of  a table with more", Fold("of  a table with more", 10))
 }
+
+// TestTableNumbers: numbers with standard errors, groups of digits, bounds and units are aligned, and
+// what only begins with one is text.
+func TestTableNumbers(t *testing.T) {
+	var b bytes.Buffer
+	table := NewTable(&b)
+	fmt.Fprint(table, "loss\ttokens\tlost\tSQNR\tat\n"+
+		"+0.25 ± 0.004\t1,024\t<0.01%\t31.25\t1-2\n"+
+		"-12.5 ± 1%\t1,000,000\t12%\texact\t3\n")
+	require.NoError(t, table.Flush())
+	require.Equal(t, ""+
+		"          loss     tokens    lost   SQNR  at\n"+
+		" +0.25 ± 0.004      1,024  <0.01%  31.25  1-2\n"+
+		"-12.5 ± 1%      1,000,000  12%     exact  3\n", b.String())
+}
+
+// TestTableHeading: a heading is above its lines, and begins at the left.
+func TestTableHeading(t *testing.T) {
+	var b bytes.Buffer
+	table := NewTable(&b)
+	fmt.Fprint(table, "a\tb\n")
+	table.Heading("- some:")
+	fmt.Fprint(table, "1\t2\n")
+	require.NoError(t, table.Flush())
+	require.Equal(t, "a  b\n- some:\n1  2\n", b.String())
+}

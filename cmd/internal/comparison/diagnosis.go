@@ -7,9 +7,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/internal/textout"
 	"github.com/octavo-fp8/octavo/telemetry"
 )
 
@@ -280,10 +280,10 @@ func (r *Result) writeVerdict(w io.Writer) error {
 	}
 	if len(v.Findings) > 0 {
 		fmt.Fprintln(w, "\nMarks above: ! sick, ? suspect, by the worst steps; shares are those of all.")
-		t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
+		t := textout.NewTable(w)
 		fmt.Fprintln(t, "layer\toperand\thealth\tlost, worst step\tin steps")
 		for _, f := range v.Findings[:min(len(v.Findings), mostFindings)] {
-			fmt.Fprintf(t, "%s\t%s\t%v\t%s, %d\t%s\n", f.Layer, f.Operand, f.Health, f.Lost(), f.Step, f.In())
+			fmt.Fprintf(t, "%s\t%s\t%s\t%s, %d\t%s\n", f.Layer, f.Operand, wrongIf(f.Health == telemetry.Sick, f.Health.String()), f.Lost(), f.Step, f.In())
 		}
 		if err := t.Flush(); err != nil {
 			return err
@@ -321,7 +321,7 @@ func (f Finding) In() string {
 
 // mark is put behind a figure of an operand that is not healthy.
 func mark(h telemetry.Health) string {
-	return [...]string{telemetry.Healthy: " ", telemetry.Suspect: "?", telemetry.Sick: "!"}[h]
+	return [...]string{telemetry.Healthy: "", telemetry.Suspect: "?", telemetry.Sick: "!"}[h]
 }
 
 // thresholds are those of shares of values in a step.

@@ -4,12 +4,10 @@ import (
 	"fmt"
 	"io"
 	"strconv"
-	"strings"
-	"text/tabwriter"
 	"time"
-	"unicode/utf8"
 
 	"github.com/octavo-fp8/octavo/internal/textout"
+	"github.com/octavo-fp8/octavo/telemetry"
 )
 
 // lineWidth is that of a terminal.
@@ -49,39 +47,63 @@ func paragraph(w io.Writer, text string) error {
 }
 
 func (r *Result) writeOutcomes(w io.Writer) {
-	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', tabwriter.AlignRight)
-	defer t.Flush()
-	fmt.Fprintf(t, "\tFP32\t%s\tgap\t\n", r.Options.Model())
+	t := textout.NewTable(w)
+	fmt.Fprintf(t, "\tFP32\t%s\tgap\n", r.Options.Model())
 	first := r.Points[0]
-	fmt.Fprintf(t, "first loss\t%.4f\t%.4f\t%+.3f %%\t\n", first.FP32.Loss, first.FP8.Loss, Gap(first.FP32.Loss, first.FP8.Loss))
-	fmt.Fprintf(t, "final loss, last tenth\t%.4f\t%.4f\t%+.3f %%\t\n", r.FP32.Loss, r.FP8.Loss, Gap(r.FP32.Loss, r.FP8.Loss))
-	fmt.Fprintf(t, "held-out loss\t%.4f\t%.4f\t%+.3f %%\t\n", r.FP32.HeldOut, r.FP8.HeldOut, Gap(r.FP32.HeldOut, r.FP8.HeldOut))
-	fmt.Fprintf(t, "time\t%v\t%v\t%+.0f %%\t\n", round(r.FP32.Time), round(r.FP8.Time), Gap(r.FP32.Time.Seconds(), r.FP8.Time.Seconds()))
+	for _, row := range []struct {
+		name      string
+		fp32, fp8 float64
+	}{
+		{"first loss", first.FP32.Loss, first.FP8.Loss},
+		{"final loss, last tenth", r.FP32.Loss, r.FP8.Loss},
+		{"held-out loss", r.FP32.HeldOut, r.FP8.HeldOut},
+	} {
+		fmt.Fprintf(t, "%s\t%s\t%s\t%+.3f %%\n", row.name, lossCell(row.fp32), lossCell(row.fp8), Gap(row.fp32, row.fp8))
+	}
+	fmt.Fprintf(t, "time\t%v\t%v\t%+.0f %%\n", round(r.FP32.Time), round(r.FP8.Time), Gap(r.FP32.Time.Seconds(), r.FP8.Time.Seconds()))
+	t.Flush()
+}
+
+// lossCell is a loss, which is wrong if it is not finite.
+func lossCell(x float64) string { return wrongIf(x-x != 0, fmt.Sprintf("%.4f", x)) }
+
+// wrongIf is the text of a cell, which is wrong in a case.
+func wrongIf(wrong bool, text string) string {
+	if wrong {
+		return textout.Wrong(text)
+	}
+	return text
 }
 
 func round(d time.Duration) time.Duration { return d.Round(100 * time.Millisecond) }
 
-// writeLayers writes a line for each layer, which fits as long as its name is not very
-// long.
+// writeLayers writes a line for each layer, with marks behind what is not healthy.
 func (r *Result) writeLayers(w io.Writer) {
-	title := r.Options.Model() + " layer"
-	layers := r.Layers()
-	width := len(title)
-	for _, l := range layers {
-		width = max(width, utf8.RuneCountInString(l.Name))
+	t := textout.NewTable(w)
+	columns := []struct {
+		name string
+		cell func(o Operand) (string, telemetry.Health)
+	}{
+		{"amax", func(o Operand) (string, telemetry.Health) {
+			return fmt.Sprintf("%.3g", o.Stats.Amax), o.NonFiniteHealth
+		}},
+		{"sat%", func(o Operand) (string, telemetry.Health) { return fiveDigits(o.Saturated()), o.SaturatedHealth }},
+		{"zero%", func(o Operand) (string, telemetry.Health) { return fiveDigits(o.Underflowed()), o.FlushedHealth }},
 	}
-	fmt.Fprintf(w, "%*s %20s %20s %20s\n", width, "", "input", "weight", "gradient")
-	fmt.Fprintf(w, "%*s%s\n", width, title, strings.Repeat(fmt.Sprintf(" %8s %5s %5s", "amax", "sat%", "zero%"), 3))
-	for _, l := range layers {
-		fmt.Fprintf(w, "%*s", width, l.Name)
-		before := " "
-		for _, o := range []Operand{l.Input, l.Weight, l.Gradient} {
-			fmt.Fprintf(w, "%s%8.3g%s%5s%s%5s", before, o.Stats.Amax, mark(o.NonFiniteHealth),
-				fiveDigits(o.Saturated()), mark(o.SaturatedHealth), fiveDigits(o.Underflowed()))
-			before = mark(o.FlushedHealth)
+	fmt.Fprintf(t, "%s layer", r.Options.Model())
+	for _, c := range columns {
+		fmt.Fprintf(t, "\tinput %s\tweight %[1]s\tgrad %[1]s", c.name)
+	}
+	for _, l := range r.Layers() {
+		fmt.Fprintf(t, "\n%s", l.Name)
+		for _, c := range columns {
+			for _, o := range []Operand{l.Input, l.Weight, l.Gradient} {
+				text, health := c.cell(o)
+				fmt.Fprintf(t, "\t%s", wrongIf(health == telemetry.Sick, text+mark(health)))
+			}
 		}
-		fmt.Fprintln(w, strings.TrimSpace(before))
 	}
+	t.Flush()
 }
 
 // fiveDigits formats a number from 0 to 100 in five characters.

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"text/tabwriter"
 
+	"github.com/octavo-fp8/octavo/internal/textout"
 	"github.com/octavo-fp8/octavo/telemetry"
 )
 
@@ -39,10 +39,10 @@ func (r *Result) writeTrouble(w io.Writer) error {
 }
 
 func (r *Result) writeSpikeCounts(w io.Writer) error {
-	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintf(t, "spikes of\tFP32 alone\t%s alone\twith a suspect\tboth\t\n", r.Options.Model())
+	t := textout.NewTable(w)
+	fmt.Fprintf(t, "spikes of\tFP32 alone\t%s alone\twith a suspect\tboth\n", r.Options.Model())
 	for _, c := range r.SpikeCounts() {
-		fmt.Fprintf(t, "%s\t%d\t%d\t%d\t%d\t\n", c.Series, c.FP32, c.FP8, c.Suspects, c.Shared)
+		fmt.Fprintf(t, "%s\t%d\t%d\t%d\t%d\n", c.Series, c.FP32, c.FP8, c.Suspects, c.Shared)
 	}
 	return t.Flush()
 }
@@ -50,7 +50,7 @@ func (r *Result) writeSpikeCounts(w io.Writer) error {
 func (r *Result) writeLargestSpikes(w io.Writer) error {
 	largest := r.LargestSpikes()
 	fmt.Fprintf(w, "\nThe largest:\n")
-	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
+	t := textout.NewTable(w)
 	fmt.Fprintln(t, "step\tmodel\tof\tvalue\tmedian before\tspike of")
 	var suspects []string
 	for _, s := range largest {

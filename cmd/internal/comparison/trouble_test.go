@@ -179,10 +179,15 @@ func TestTroubleOutputs(t *testing.T) {
 	require.Len(t, readCSV(t, r.WriteSpikes), 1+800)
 }
 
+// terminal has 80 columns.
+type terminal struct{ strings.Builder }
+
+func (*terminal) Screen() (columns int, colors bool) { return 80, false }
+
 // requireFits checks that the table of a result fits a terminal.
 func requireFits(t *testing.T, r *Result) {
 	t.Helper()
-	var table bytes.Buffer
+	var table terminal
 	require.NoError(t, r.WriteTable(&table))
 	for line := range strings.Lines(table.String()) {
 		require.LessOrEqual(t, utf8.RuneCountInString(strings.TrimRight(line, "\n")), 80, line)

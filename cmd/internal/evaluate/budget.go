@@ -1,14 +1,13 @@
 package evaluate
 
 import (
-	"bufio"
 	"cmp"
 	"fmt"
+	"io"
 	"maps"
 	"math"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	frame "github.com/octavo-fp8/octavo/internal/page"
 	"github.com/octavo-fp8/octavo/internal/textout"
@@ -143,15 +142,15 @@ func bitsText(x float64) string { return fmt.Sprintf("%.4g", x) }
 const counted = "Bits a weight are the codes and scales of the linear layers that are quantized, by all " +
 	"of their values: not biases, embedding, norms, routers and head."
 
-func (b *Budget) writeText(w *bufio.Writer, r *Report, top int) {
+func (b *Budget) writeText(w io.Writer, r *Report, top int) {
 	fmt.Fprintf(w, "\n%s\n\n", textout.Wrap(b.Finding(r.Windows), 80, ""))
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	t := textout.NewTable(w)
 	fmt.Fprintln(t, b.Mode.String()+"\tbits\tperplexity\tloss\tKL\tmixed minus it: loss\tKL")
 	for _, u := range b.Uniform {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", u.Recipe, bitsText(u.Bits), perplexityText(u.result.Perplexity),
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", u.Recipe, bitsText(u.Bits), perplexityCell(u.result),
 			lossText(u.result.Difference), klText(u.result.KL), lossText(u.Loss), lossText(u.KL))
 	}
-	fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", Mixed, bitsText(b.Bits), perplexityText(b.result.Perplexity),
+	fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", Mixed, bitsText(b.Bits), perplexityCell(b.result),
 		lossText(b.result.Difference), klText(b.result.KL))
 	t.Flush()
 	fmt.Fprintf(w, "\n%s\n", textout.Wrap(fmt.Sprintf("It was chosen by what layers cost on the %d tokens before these. %s ± is a standard error; "+

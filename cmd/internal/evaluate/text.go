@@ -1,11 +1,9 @@
 package evaluate
 
 import (
-	"bufio"
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/octavo-fp8/octavo/internal/textout"
 	"github.com/octavo-fp8/octavo/nn/evaluate"
@@ -14,7 +12,7 @@ import (
 // WriteText prints a report for people, with the given number of layers that cost most; 0 is
 // all.
 func (r *Report) WriteText(stdout io.Writer, top int) error {
-	w := bufio.NewWriter(stdout)
+	w := textout.NewWriter(stdout)
 	fmt.Fprintln(w, textout.Wrap(r.Model+": "+r.Summary(), 80, ""))
 	fmt.Fprintf(w, "Perplexity in FP32: %s\n", r.PerplexityText())
 	if r.Windows == 1 {
@@ -39,21 +37,24 @@ func (r *Report) WriteText(stdout io.Writer, top int) error {
 	return w.Flush()
 }
 
-// resultLine has the columns of results, beneath the names of recipes.
-const resultLine = "  %-11s  %10s  %18s  %20s  %8s\n"
-
 func (r *Report) writeResults(w io.Writer) {
-	fmt.Fprintf(w, resultLine, "quantized", "perplexity", "change", "KL", "same top")
-	before := ""
+	t := textout.NewTable(w)
+	fmt.Fprintln(t, "recipe\tquantized\tperplexity\tchange\tKL\tsame top")
 	for i := range r.Results {
 		of := &r.Results[i]
-		if of.Recipe != before {
-			before = of.Recipe
-			fmt.Fprintln(w, before)
-		}
-		fmt.Fprintf(w, resultLine, of.Mode, perplexityText(of.Perplexity),
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", of.Recipe, of.Mode, perplexityCell(of),
 			changeText(of.Difference), klText(of.KL), sameText(of.SameTop))
 	}
+	t.Flush()
+}
+
+// perplexityCell writes the perplexity of a result, as wrong if some logits are not finite.
+func perplexityCell(of *evaluate.Result) string {
+	text := perplexityText(of.Perplexity)
+	if of.NonFinite > 0 {
+		return textout.Wrong(text)
+	}
+	return text
 }
 
 // writeNonFinite says where logits are not finite.
@@ -77,7 +78,7 @@ func (r *Report) writeWorst(w io.Writer, of *evaluate.Result, top int) {
 	fmt.Fprintf(w, "\n%s, %v, each alone on %s:\n  %s\n",
 		of.Recipe, of.Mode, textout.Count(r.LayerTargets, "token"), of.Operands)
 	fmt.Fprintln(w, textout.Wrap(r.worstText(of), 80, ""))
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	t := textout.NewTable(w)
 	fmt.Fprintln(t, "layer\tloss\tKL\tlinear layer\tSQNR, dB")
 	for i := range linears {
 		layer, loss, kl := "", "", ""

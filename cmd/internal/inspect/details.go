@@ -32,15 +32,16 @@ func (t *TensorReport) print(w io.Writer) {
 		fmt.Fprintf(w, "  dequantized as %s %v\n", t.Scheme, t.weightShape)
 	}
 	if s := t.Scales; s != nil {
-		fmt.Fprintf(w, "  scales %s\n    %s %v  %.4g to %.4g\n", textout.Name(s.Name), s.DType, s.Shape, s.Min, s.Max)
-		s.printFaults(w)
+		fmt.Fprintf(w, "  scales %s\n    %s %v, %.4g to %.4g\n", textout.Name(s.Name), s.DType, s.Shape, s.Min, s.Max)
 	}
-	t.printUnjudged(w)
+	for _, defect := range t.defects() {
+		fmt.Fprintln(w, textout.Wrap("^ "+defect, 80, "    "))
+	}
 	if len(t.Recipes) == 0 {
 		return
 	}
 	of := t.Values.Elements
-	text := lines([]column[RecipeReport]{
+	columns := []column[RecipeReport]{
 		{"recipe", true, func(p RecipeReport) string { return string(p.Profile) }},
 		{"block", true, func(p RecipeReport) string { return p.Block }},
 		{"satur.", false, func(p RecipeReport) string { return textout.Percent(p.Saturated, of) }},
@@ -49,24 +50,25 @@ func (t *TensorReport) print(w io.Writer) {
 		{"block", false, func(p RecipeReport) string { return percent(p.BlockError) }},
 		{"SQNR dB", false, func(p RecipeReport) string { return textout.Decibels(float64(p.SQNR)) }},
 		{"scale", false, func(p RecipeReport) string { return fmt.Sprintf("%.3g", p.ScaleMin) }},
-	}, t.Recipes)
-	fmt.Fprintln(w, text[0])
-	for i, p := range t.Recipes {
-		fmt.Fprintln(w, text[1+i])
+	}
+	table := textTable(w, columns)
+	for _, p := range t.Recipes {
+		writeRow(table, columns, p)
 		if p.BecameNonFinite > 0 {
-			fmt.Fprintf(w, "    ^ %s became NaN or infinite with their scale\n", textout.Share(p.BecameNonFinite, of))
+			table.Note("%s", textout.Wrong(textout.Share(p.BecameNonFinite, of)+" became NaN or infinite with their scale"))
 		}
 	}
+	table.Flush()
 }
 
 func (v *ValuesReport) print(w io.Writer) {
 	switch {
 	case v.Amax > 0:
-		fmt.Fprintf(w, "  amax %.4g  crest %.3g  smallest %.4g  range %.1f bits", v.Amax, v.Crest, v.Smallest, v.Range)
+		fmt.Fprintf(w, ", amax %.4g, crest %.3g, smallest %.4g, range %.1f bits", v.Amax, v.Crest, v.Smallest, v.Range)
 	case v.Zeros > 0:
-		fmt.Fprint(w, "  all finite values are 0")
+		fmt.Fprint(w, ", all finite values are 0")
 	case v.Elements == 0:
-		fmt.Fprint(w, "  empty")
+		fmt.Fprint(w, ", empty")
 	}
 	if v.Largest != nil && v.Elements > 0 {
 		fmt.Fprintf(w, "\n  %s of the values are zero, %s of the codes the largest", textout.Percent(v.Zeros, v.Elements), textout.Percent(*v.Largest, v.Elements))

@@ -2,7 +2,6 @@ package inspect
 
 import (
 	"fmt"
-	"io"
 	"math"
 
 	"github.com/octavo-fp8/octavo/internal/tensorfile"
@@ -45,18 +44,18 @@ func addFault(f **FaultyScales, i int, value string) {
 // faulty reports whether something is wrong with scales, of which there may be none.
 func (s *ScalesReport) faulty() bool { return s != nil && (s.NaN != nil || s.None != nil) }
 
-// printFaults says what is wrong with scales, and where.
-func (s *ScalesReport) printFaults(w io.Writer) {
+// faults say what is wrong with scales, and where.
+func (s *ScalesReport) faults() (all []string) {
 	if !s.faulty() {
-		return
+		return nil
 	}
 	for _, f := range []struct {
 		of   *FaultyScales
 		what string
 	}{{s.NaN, "NaN, and so are their blocks"}, {s.None, "no scales"}} {
 		if f.of != nil {
-			line := fmt.Sprintf("^ %s: %d of the scales are %s; the first, scale %d, is %s", textout.Name(s.Name), f.of.Count, f.what, f.of.First, f.of.Value)
-			fmt.Fprintf(w, "    %s\n", textout.Wrap(line, 76, "      "))
+			all = append(all, fmt.Sprintf("%s: %d of the scales are %s; the first, scale %d, is %s", textout.Name(s.Name), f.of.Count, f.what, f.of.First, f.of.Value))
 		}
 	}
+	return all
 }

@@ -2,10 +2,10 @@ package inspect
 
 import (
 	"fmt"
-	"strings"
-	"unicode/utf8"
+	"io"
 
 	frame "github.com/octavo-fp8/octavo/internal/page"
+	"github.com/octavo-fp8/octavo/internal/textout"
 )
 
 // column is one of a table, of which text and pages have the same. R is what a row is about.
@@ -15,34 +15,22 @@ type column[R any] struct {
 	cell func(R) string
 }
 
-// lines returns a table as text: the names of the columns, then a line for each row.
-func lines[R any](columns []column[R], rows []R) []string {
-	all := make([]strings.Builder, 1+len(rows))
+// textTable is a table as text, of which the names of columns are written.
+func textTable[R any](w io.Writer, columns []column[R]) *textout.Table {
+	t := textout.NewTable(w)
 	for _, c := range columns {
-		cells := []string{c.name}
-		for _, r := range rows {
-			cells = append(cells, c.cell(r))
-		}
-		width := 0
-		for _, cell := range cells {
-			width = max(width, utf8.RuneCountInString(cell))
-		}
-		for i, cell := range cells {
-			if all[i].Len() == 0 {
-				all[i].WriteString(" ")
-			}
-			if c.left {
-				fmt.Fprintf(&all[i], " %-*s", width, cell)
-			} else {
-				fmt.Fprintf(&all[i], " %*s", width, cell)
-			}
-		}
+		fmt.Fprintf(t, "%s\t", c.name)
 	}
-	text := make([]string, len(all))
-	for i := range all {
-		text[i] = all[i].String()
+	fmt.Fprintln(t)
+	return t
+}
+
+// writeRow writes a row of a table.
+func writeRow[R any](t *textout.Table, columns []column[R], row R) {
+	for _, c := range columns {
+		fmt.Fprintf(t, "%s\t", c.cell(row))
 	}
-	return text
+	fmt.Fprintln(t)
 }
 
 // pageTable returns a table for a page. The cells of the first column have remarks below them.

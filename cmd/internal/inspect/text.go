@@ -1,7 +1,6 @@
 package inspect
 
 import (
-	"bufio"
 	"fmt"
 	"io"
 	"maps"
@@ -15,10 +14,10 @@ import (
 	"github.com/octavo-fp8/octavo/safetensors"
 )
 
-// WriteText prints the report in lines of at most 80 characters, but for names that v
-// wants whole: what to do, the tensors, the recipes, and what there is.
+// WriteText prints the report: what to do, the tensors, the recipes, and what there is. On a
+// terminal names that v does not want whole are shortened.
 func (r *Report) WriteText(stdout io.Writer, v View) error {
-	w := bufio.NewWriter(stdout)
+	w := textout.NewWriter(stdout)
 	say := func(text string) { fmt.Fprintln(w, textout.Wrap(text, 80, "")) }
 	say(r.Advice.Sentence)
 	fmt.Fprintf(w, "\n%s\n%s\n", textout.Name(r.title()), r.counts())
@@ -38,7 +37,11 @@ func (r *Report) WriteText(stdout io.Writer, v View) error {
 	}
 	r.printRecipes(w)
 	fmt.Fprintln(w)
-	printAll(w, lines(typeColumns, r.Totals.ByType))
+	types := textTable(w, typeColumns)
+	for _, of := range r.Totals.ByType {
+		writeRow(types, typeColumns, of)
+	}
+	types.Flush()
 	r.printMetadata(w)
 	if v.Detail {
 		r.printDetails(w, tensors)
@@ -46,12 +49,6 @@ func (r *Report) WriteText(stdout io.Writer, v View) error {
 		r.printFiles(w, tensors)
 	}
 	return w.Flush()
-}
-
-func printAll(w io.Writer, lines []string) {
-	for _, line := range lines {
-		fmt.Fprintln(w, line)
-	}
 }
 
 // printMetadata prints each value once, however many files have it.
@@ -195,15 +192,15 @@ func (r *Report) printRecipes(w io.Writer) {
 	if len(r.Ranking) == 0 {
 		return
 	}
-	rows := r.rows()
-	text := lines(recipeColumns, rows)
-	fmt.Fprintf(w, "\n%s\n\n%s\n", textout.Wrap(r.ranked(), 80, ""), text[0])
-	for i, of := range rows {
-		fmt.Fprintln(w, text[1+i])
+	fmt.Fprintf(w, "\n%s\n\n", textout.Wrap(r.ranked(), 80, ""))
+	table := textTable(w, recipeColumns)
+	for _, of := range r.rows() {
+		writeRow(table, recipeColumns, of)
 		for _, remark := range of.remarks() {
-			fmt.Fprintln(w, textout.Wrap(remark, 80, "    "))
+			table.Note("%s", remark)
 		}
 	}
+	table.Flush()
 }
 
 // remarks are what there is to say of recipes besides.
@@ -273,26 +270,32 @@ var headings = map[Reason]string{
 
 // printTensors prints a line for each tensor.
 func (r *Report) printTensors(w io.Writer, tensors []*TensorReport, v View) {
-	text := lines(r.columns(), tensors)
-	fmt.Fprintf(w, "\n%s\n\n%s name\n", textout.Wrap(strings.TrimSuffix(r.introduction(len(tensors), v)+"; "+r.measures(), "; ")+":", 80, ""), text[0])
+	fmt.Fprintf(w, "\n%s\n\n", textout.Wrap(strings.TrimSuffix(r.introduction(len(tensors), v)+"; "+r.measures(), "; ")+":", 80, ""))
+	to := w
+	if v.Wide {
+		to = struct{ io.Writer }{w} // no screen, and nothing is shortened
+	}
+	columns := append([]column[*TensorReport]{{"name", true, func(t *TensorReport) string { return textout.Name(t.Name) }}}, r.columns()...)
+	table := textTable(to, columns)
 	for i, t := range tensors {
 		if v.Sort == ByRisk && tensors[0].Risk.Reason != NoReason && (i == 0 || t.Risk.Reason != tensors[i-1].Risk.Reason) {
-			fmt.Fprintf(w, "- %s:\n", headings[t.Risk.Reason])
+			table.Heading("- " + headings[t.Risk.Reason] + ":")
 		}
-		name := textout.Name(t.Name)
-		if !v.Wide {
-			name = textout.Shorten(name, max(79-len(text[0]), 20))
-		}
-		fmt.Fprintln(w, text[1+i], name)
+		writeRow(table, columns, t)
 		if n := t.Values; n.nonFinite() > 0 {
-			fmt.Fprintf(w, "    ^ %d NaN, %d +Inf, %d -Inf, the first at element %d\n", n.NaN, n.PosInf, n.NegInf, *n.FirstNonFinite)
+			table.Note("%s", textout.Wrong(fmt.Sprintf("%d NaN, %d +Inf, %d -Inf, the first at element %d", n.NaN, n.PosInf, n.NegInf, *n.FirstNonFinite)))
 		}
 		if t.Risk.Keep != "" {
-			fmt.Fprintf(w, "    ^ keep it in %s: %s\n", t.DType, t.Risk.Keep)
+			table.Note("keep it in %s: %s", t.DType, t.Risk.Keep)
 		}
-		t.Scales.printFaults(w)
-		t.printUnjudged(w)
+		for _, defect := range t.defects() {
+			if t.Scales.faulty() {
+				defect = textout.Wrong(defect)
+			}
+			table.Note("%s", defect)
+		}
 	}
+	table.Flush()
 	if more := len(r.Tensors) - len(tensors); more > 0 {
 		fmt.Fprintf(w, "  and %d more: --top 0 shows all\n", more)
 	}
@@ -367,11 +370,12 @@ func (t *TensorReport) typeName() string {
 // isBytes reports whether the type of a tensor does not say what its codes are.
 func (t *TensorReport) isBytes() bool { return t.DType == safetensors.U8 || t.DType == safetensors.I8 }
 
-// printUnjudged says why the values of a tensor were not read, unless that has been said.
-func (t *TensorReport) printUnjudged(w io.Writer) {
+// defects say what is wrong with the scales of a tensor, or why else its values were not read.
+func (t *TensorReport) defects() []string {
 	if t.NotJudged != "" && !t.Scales.faulty() {
-		fmt.Fprintf(w, "    %s\n", textout.Wrap("^ not judged: "+textout.Name(t.NotJudged), 76, "      "))
+		return []string{"not judged: " + textout.Name(t.NotJudged)}
 	}
+	return t.Scales.faults()
 }
 
 // amax writes the largest magnitude of a tensor, "-" where it has no finite value.

@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/octavo-fp8/octavo/cmd/internal/policytext"
+	"github.com/octavo-fp8/octavo/internal/textout"
 	"github.com/octavo-fp8/octavo/lab/chart"
 	"github.com/octavo-fp8/octavo/plan"
 )
@@ -61,12 +62,15 @@ func againPercent(s plan.Stage) float64 { return 100 * float64(s.Again) / float6
 // writeClasses prints what the stage that needs most keeps, by class.
 func (r *Report) writeClasses(w io.Writer) {
 	s := r.Stages[r.Highest]
-	fmt.Fprintf(w, "\nGiB kept of a micro-batch on a rank of stage %d, by class\n", s.Stage)
+	fmt.Fprintf(w, "\nGiB kept of a micro-batch on a rank of stage %d, by class\n\n", s.Stage)
+	t := textout.NewTable(w)
+	fmt.Fprintln(t, "class\tGiB\tshare")
 	for _, c := range s.Classes {
 		share := float64(c.Bytes) / float64(s.Microbatch)
-		fmt.Fprintf(w, "%-14s %9.3f %5.1f%%\n", c.Class, gib(c.Bytes), 100*share)
+		fmt.Fprintf(t, "%s\t%.3f\t%.1f%%\n", c.Class, gib(c.Bytes), 100*share)
 	}
-	fmt.Fprintf(w, "%-14s %9.3f\n", "total", gib(s.Microbatch))
+	fmt.Fprintf(t, "total\t%.3f\n", gib(s.Microbatch))
+	t.Flush()
 }
 
 // again says what is not kept, and what that costs.

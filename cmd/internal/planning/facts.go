@@ -3,7 +3,6 @@
 package planning
 
 import (
-	"bufio"
 	"fmt"
 	"io"
 	"slices"
@@ -27,23 +26,8 @@ type Facts struct {
 
 // WriteText prints the table and the sentences.
 func (f Facts) WriteText(stdout io.Writer) error {
-	w := bufio.NewWriter(stdout)
-	all := append([][]string{f.Columns}, f.Rows...)
-	for _, row := range all {
-		for i, cell := range row {
-			width := 0
-			for _, other := range all {
-				width = max(width, len(other[i]))
-			}
-			switch i {
-			case 0:
-				fmt.Fprintf(w, "%-*s", width, cell)
-			default:
-				fmt.Fprintf(w, "  %*s", width, cell)
-			}
-		}
-		fmt.Fprintln(w)
-	}
+	w := textout.NewWriter(stdout)
+	writeRows(w, f.Columns, f.Rows)
 	fmt.Fprintln(w)
 	for _, line := range f.Sentences {
 		fmt.Fprintln(w, textout.Wrap(line, 80, ""))

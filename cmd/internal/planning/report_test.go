@@ -36,7 +36,7 @@ func TestText(t *testing.T) {
 	}
 	require.Contains(t, text.String(), "671,026,419,200 parameters, 37,552,297,472 on the path")
 	require.Contains(t, text.String(), "1,024 ranks, 16 pipeline parallel, 64 expert parallel, 64 data parallel, ZeRO-1.")
-	require.Contains(t, text.String(), "    1   64-127      4")
+	require.Contains(t, text.String(), "    1  64-127         4")
 	t.Log("\n" + text.String())
 
 	var object map[string]any
@@ -261,8 +261,8 @@ func written(t *testing.T, f Facts) (text, page string, object map[string]any) {
 func TestQuotes(t *testing.T) {
 	text, page, object := written(t, QuotesFacts())
 	for _, line := range []string{
-		"DeepSeek-V3   3.4e+24   1,024    97  40.06%", "Kimi K2      2.98e+24  10,000    11  31.70%",
-		"GPT-4           1e+25  10,000    80  14.63%            30.72%",
+		"DeepSeek-V3  3.4e+24    1,024    97  40.06%", "Kimi K2      2.98e+24  10,000    11  31.70%",
+		"GPT-4        1e+25     10,000    80  14.63%            30.72%",
 	} {
 		require.Contains(t, text, line)
 	}

@@ -1,9 +1,9 @@
 package planning
 
 import (
-	"bufio"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -13,11 +13,11 @@ import (
 
 // WriteText prints the report for people.
 func (r *Report) WriteText(stdout io.Writer) error {
-	w := bufio.NewWriter(stdout)
+	w := textout.NewWriter(stdout)
 	for _, line := range []string{r.ModelText(), r.LayoutText(), r.JobText()} {
 		fmt.Fprintln(w, textout.Wrap(line, 80, ""))
 	}
-	fmt.Fprintf(w, "\nGiB on a rank of each stage\n")
+	fmt.Fprintf(w, "\nGiB on a rank of each stage\n\n")
 	r.writeTable(w)
 	if r.HasClasses() {
 		r.writeClasses(w)
@@ -61,22 +61,22 @@ func (r *Report) writeTable(w io.Writer) {
 	for i, k := range r.kinds() {
 		columns[3+i] = k.short
 	}
-	for _, row := range append([][]string{columns}, rows...) {
-		for i, cell := range row {
-			width := 0
-			for _, other := range append([][]string{columns}, rows...) {
-				width = max(width, len(other[i]))
-			}
-			switch {
-			case i > 2:
-				width += 2
-			case i > 0:
-				width++
-			}
-			fmt.Fprintf(w, "%*s", width, cell)
+	total := len(columns) - 1
+	for i, s := range r.Stages {
+		if slices.Contains(r.TooLarge, s.Stage) {
+			rows[i][total] = textout.Wrong(rows[i][total])
 		}
-		fmt.Fprintln(w)
 	}
+	writeRows(w, columns, rows)
+}
+
+// writeRows writes a table.
+func writeRows(w io.Writer, columns []string, rows [][]string) {
+	t := textout.NewTable(w)
+	for _, row := range append([][]string{columns}, rows...) {
+		fmt.Fprintln(t, strings.Join(row, "\t"))
+	}
+	t.Flush()
 }
 
 // Table has a row for each stage.

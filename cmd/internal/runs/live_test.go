@@ -51,7 +51,7 @@ func TestLive(t *testing.T) {
 	const says = "Unfinished, whether they go on or were killed: b at step 7 of 20, as of 2026-11-28 15:04:05 UTC; c at step 7 of 20, as of 2026-11-28 15:04:05 UTC."
 	text := textOf(t, s)
 	require.Contains(t, strings.Join(strings.Fields(text), " "), says)
-	require.Contains(t, text, "\nb       7/20 ")
+	require.Contains(t, text, "\nb       7/20  ")
 	require.NotContains(t, text, "Stopped before")
 	html := pageOf(t, s, dir)
 	for _, want := range []string{says, `href="a/index.html"`, `href="c/live.html"`} {

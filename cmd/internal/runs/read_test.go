@@ -64,7 +64,7 @@ func TestNotJudged(t *testing.T) {
 	require.True(t, math.IsNaN(got.Train[0].HeldOutGap))
 	require.True(t, math.IsNaN(got.Train[0].FP32.HeldOut) && math.IsNaN(got.Train[0].FP8.HeldOut))
 	require.True(t, math.IsNaN(got.Train[0].Gap))
-	require.Contains(t, textOf(t, got), "NaN      -           -")
+	require.Contains(t, textOf(t, got), "NaN  -      -  ")
 	require.Contains(t, pageOf(t, got, dir), "NaN")
 }
 

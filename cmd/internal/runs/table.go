@@ -7,50 +7,62 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/octavo-fp8/octavo/internal/textout"
 )
 
-// WriteText writes the runs side by side for a terminal of 80 columns.
-func (s *Set) WriteText(w io.Writer) error {
-	var parts []string
+// lineWidth is the number of columns of a terminal that lines fit into.
+const lineWidth = 80
+
+// WriteText writes the runs side by side for people.
+func (s *Set) WriteText(stdout io.Writer) error {
+	w := textout.NewWriter(stdout)
 	if len(s.Train) > 0 {
-		parts = append(parts, s.trainText())
+		s.writeTrain(w)
+	}
+	if len(s.Train) > 0 && len(s.Lab) > 0 {
+		fmt.Fprintln(w)
 	}
 	if len(s.Lab) > 0 {
-		parts = append(parts, s.labText())
+		s.writeLab(w)
 	}
-	_, err := io.WriteString(w, strings.Join(parts, "\n"))
-	return err
+	return w.Flush()
 }
 
-func (s *Set) trainText() string {
-	g := grid{left: 1, header: []string{"train", "steps", "FP32", s.MultipliesIn(), "gap %", "held out %", "spikes", "skips", "time"}}
+func (s *Set) writeTrain(w io.Writer) {
+	table := textout.NewTable(w)
+	fmt.Fprintf(table, "train\tsteps\tFP32\t%s\tgap %%\theld out %%\tspikes\tskips\ttime\n", s.MultipliesIn())
 	for _, t := range s.Train {
-		g.add(textout.Name(t.Name), t.StepsText(), loss(t.FP32.Loss), loss(t.FP8.Loss), gap(t.Gap), gap(t.HeldOutGap),
-			fmt.Sprintf("%d/%d", t.FP32.Spikes, t.FP8.Spikes), fmt.Sprintf("%d/%d", t.FP32.Skips, t.FP8.Skips), short(t.FP32.Time+t.FP8.Time))
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%d/%d\t%d/%d\t%s\n", textout.Name(t.Name), t.StepsText(),
+			wrongIf(t.FP32.Loss-t.FP32.Loss != 0, loss(t.FP32.Loss)), wrongIf(t.FP8.Loss-t.FP8.Loss != 0, loss(t.FP8.Loss)), gap(t.Gap), gap(t.HeldOutGap),
+			t.FP32.Spikes, t.FP8.Spikes, t.FP32.Skips, t.FP8.Skips, short(t.FP32.Time+t.FP8.Time))
 	}
-	text := g.String() + "\n" + wrapped("", "Losses are means of the last tenth of the steps. Spikes and skipped steps are those of FP32/"+s.MultipliesIn()+", the time is that of both.")
+	table.Flush()
+	io.WriteString(w, "\n"+wrapped("", "Losses are means of the last tenth of the steps. Spikes and skipped steps are those of FP32/"+s.MultipliesIn()+", the time is that of both."))
 	for _, note := range s.said() {
-		text += wrapped("", note)
+		io.WriteString(w, wrapped("", note))
 	}
-	return text + "\n" + s.optionsText()
+	fmt.Fprintln(w)
+	s.writeOptions(w)
 }
 
-// optionsText says in which options the runs differ, and which they have in common.
-func (s *Set) optionsText() (text string) {
+// writeOptions says in which options the runs differ, and which they have in common.
+func (s *Set) writeOptions(w io.Writer) {
 	differ := s.Differences()
 	if len(differ) > 0 {
-		text = "What differs:\n"
-		widest := 0
-		for _, t := range s.Train {
-			widest = max(widest, utf8.RuneCountInString(textout.Name(t.Name)))
+		table := textout.NewTable(w)
+		fmt.Fprint(table, "what differs")
+		for _, name := range differ {
+			fmt.Fprintf(table, "\t%s", textout.Name(name))
 		}
-		widest = min(widest, lineWidth/3)
 		for _, t := range s.Train {
-			text += hanging(textout.Name(t.Name), widest, t.list(differ))
+			fmt.Fprintf(table, "\n%s", textout.Name(t.Name))
+			for _, name := range differ {
+				fmt.Fprintf(table, "\t%s", t.OptionText(name))
+			}
 		}
+		table.Flush()
+		fmt.Fprintln(w)
 	}
 	var common []string
 	for _, name := range s.optionNames() {
@@ -62,7 +74,7 @@ func (s *Set) optionsText() (text string) {
 	if len(s.Train) == 1 {
 		head = "Options: "
 	}
-	return text + wrapped("", head+s.Train[0].list(common)+".")
+	io.WriteString(w, wrapped("", head+s.Train[0].list(common)+"."))
 }
 
 // list returns options as a sentence has them.
@@ -82,36 +94,36 @@ func (t Train) OptionText(name string) string {
 	return "not known"
 }
 
-// hanging returns a name and behind it a text, in as many lines as that needs.
-func hanging(name string, width int, text string) string {
-	indent := strings.Repeat(" ", 2+width+2)
-	body := textout.Wrap(text, lineWidth, indent)
-	if n := utf8.RuneCountInString(name); n <= width {
-		return "  " + name + strings.Repeat(" ", width-n) + "  " + strings.TrimPrefix(body, indent) + "\n"
-	}
-	return "  " + name + "\n" + body + "\n"
-}
-
 func wrapped(indent, text string) string { return textout.Wrap(text, lineWidth, indent) + "\n" }
 
 // openNote says what the columns of experiments mean.
 const openNote = "Open are goals that are undecided, the interval being on both sides of a limit, or not " +
 	"judged, for too small a sample. Caught are controls."
 
-func (s *Set) labText() string {
-	g := grid{left: 2, header: []string{"lab", "experiment", "goals met", "open", "caught", "length", "seed", "time"}}
+func (s *Set) writeLab(w io.Writer) {
+	table := textout.NewTable(w)
+	fmt.Fprintln(table, "lab\texperiment\tgoals met\topen\tcaught\tlength\tseed\ttime")
 	for _, name := range s.experiments() {
 		for _, l := range s.Lab {
 			if e := l.Experiment(name); e != nil {
-				g.add(textout.Name(l.Name), textout.Name(e.Name), e.MetOf(), fmt.Sprint(e.Undecided()+e.NotJudged()), e.CaughtOf(), e.Length, fmt.Sprint(e.Seed), short(e.Time))
+				fmt.Fprintf(table, "%s\t%s\t%s\t%d\t%s\t%s\t%d\t%s\n", textout.Name(l.Name), textout.Name(e.Name),
+					wrongIf(e.Count(Missed) > 0, e.MetOf()), e.Undecided()+e.NotJudged(), wrongIf(e.CountControls(NotCaught) > 0, e.CaughtOf()), e.Length, e.Seed, short(e.Time))
 			}
 		}
 	}
-	text := g.String() + "\n" + wrapped("", openNote)
+	table.Flush()
+	io.WriteString(w, "\n"+wrapped("", openNote))
 	for _, c := range s.Comparisons() {
 		if len(c.Runs) > 1 {
-			text += "\n" + c.text()
+			io.WriteString(w, "\n"+c.text())
 		}
+	}
+}
+
+// wrongIf is the text of a cell, which is wrong in a case.
+func wrongIf(wrong bool, text string) string {
+	if wrong {
+		return textout.Wrong(text)
 	}
 	return text
 }
@@ -147,11 +159,6 @@ func (e Experiment) NotJudged() int { return e.Count(NotJudged) }
 // text lists what became of each goal in each run.
 func (c Comparison) text() string {
 	text := wrapped("", textout.Line(c.Name+": "+c.Title))
-	widest := 0
-	for _, name := range c.Runs {
-		widest = max(widest, utf8.RuneCountInString(textout.Name(name)))
-	}
-	widest = min(widest, lineWidth/3)
 	for _, g := range c.Goals {
 		text += wrapped("  ", textout.Line(g.What))
 		for i, of := range g.Of {
@@ -159,7 +166,7 @@ func (c Comparison) text() string {
 			if of != nil {
 				said = fmt.Sprintf("%s: %s (wanted: %s)", of.Shown(), of.Got, of.Want)
 			}
-			text += hanging("  "+textout.Name(c.Runs[i]), widest+2, textout.Line(said))
+			text += textout.Fold("    "+textout.Name(c.Runs[i])+": "+strings.Join(strings.Fields(textout.Line(said)), " "), lineWidth) + "\n"
 		}
 	}
 	return text
