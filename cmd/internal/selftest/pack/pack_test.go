@@ -335,7 +335,7 @@ func TestText(t *testing.T) {
 		require.NoError(t, v.WriteText(&b))
 		return b.String()
 	}
-	require.Regexp(t, `swiglu +2 +8 +ab  by torch\n`, text())
+	require.Regexp(t, `swiglu +2 +8 +ab by torch\n`, text())
 	require.Regexp(t, `rmsnorm +0 +0 +skipped: none here\n`, text())
 	require.Contains(t, text(), "the system refuses amx: its products were those of the level below\n")
 	require.Contains(t, text(), "INCOMPLETE: what was run is right; not judged: amx\n")
