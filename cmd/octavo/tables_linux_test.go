@@ -18,17 +18,22 @@ import (
 // and all of it is there.
 func TestTablesFit(t *testing.T) {
 	if testing.Short() {
-		t.Skip("starts nine commands")
+		t.Skip("starts commands")
 	}
 	path := filetest.Write(t, nil,
 		ramp("model.layers.10.self_attn.a_projection_with_a_long_name.weight", 0.1),
 		ramp("model.layers.11.mlp.down_proj.weight", 1e30))
+	other := filetest.Write(t, nil,
+		ramp("model.layers.10.self_attn.a_projection_with_a_long_name.weight", 0.10001),
+		ramp("model.layers.11.mlp.down_proj.weight", 1e29))
 	escapes := regexp.MustCompile("\x1b\\[[0-9;]*m")
 	for name, c := range map[string]struct {
 		args []string
 		says string
 	}{
 		"quantize": {[]string{"quantize", path, "-o", filetest.Output(t), "--recipe", "nvfp4"}, "SQNR dB"},
+		"diff":     {[]string{"diff", path, other}, "different"},
+		"convert":  {[]string{"convert", mxfp4Model(t), "-o", t.TempDir(), "--to", "deepseek-v3-ue8m0", "--overwrite"}, "worst"},
 		"certify":  {[]string{"certify", "--steps", "1", "--vary", "order"}, "against"},
 	} {
 		for _, columns := range []uint16{60, 80, 120} {
