@@ -26,6 +26,10 @@ func TestTablesFit(t *testing.T) {
 	other := filetest.Write(t, nil,
 		ramp("model.layers.10.self_attn.a_projection_with_a_long_name.weight", 0.10001),
 		ramp("model.layers.11.mlp.down_proj.weight", 1e29))
+	model, right, wrong := agreeDumps(t)
+	l := newLayer(t)
+	c := l.canonical(t)
+	clear(c[layerN:])
 	escapes := regexp.MustCompile("\x1b\\[[0-9;]*m")
 	for name, c := range map[string]struct {
 		args []string
@@ -34,6 +38,9 @@ func TestTablesFit(t *testing.T) {
 		"quantize": {[]string{"quantize", path, "-o", filetest.Output(t), "--recipe", "nvfp4"}, "SQNR dB"},
 		"diff":     {[]string{"diff", path, other}, "different"},
 		"convert":  {[]string{"convert", mxfp4Model(t), "-o", t.TempDir(), "--to", "deepseek-v3-ue8m0", "--overwrite"}, "worst"},
+		"agree":    {[]string{"agree", "--model", model, right, wrong}, "wrong"},
+		"verify":   {l.args(writeC(t, c), "--model", "canonical"), "scale of A"},
+		"identify": {[]string{"identify", "quantizer", quantized(t), "--x", "x", "--codes", "codes", "--scales", "tiles"}, "nearest of the others"},
 		"certify":  {[]string{"certify", "--steps", "1", "--vary", "order"}, "against"},
 	} {
 		for _, columns := range []uint16{60, 80, 120} {
