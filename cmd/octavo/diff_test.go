@@ -106,7 +106,7 @@ func TestDiffGolden(t *testing.T) {
 	require.EqualValues(t, "BF16", r.Weights[0].B.DType)
 	diffOf(t, 1, fp8, plain)
 	stdout, _ := diffOf(t, 0, plain, plain)
-	require.Contains(t, stdout, "\n      21  the same bytes\n")
+	require.Contains(t, stdout, "\n     21  the same bytes\n")
 	require.NotContains(t, stdout, "tensor\n")
 
 	stdout, _ = diffOf(t, 1, fp4, fp8, "--lossless")
