@@ -46,11 +46,15 @@ func TestTablesFit(t *testing.T) {
 		for _, columns := range []uint16{60, 80, 120} {
 			term := terminaltest.Open(t, columns)
 			p := prepare(t, "", c.args...)
-			p.Env = append(p.Env, "COLUMNS=", "NO_COLOR=")
+			p.Env = append(p.Env, "COLUMNS=", "NO_COLOR=", "TERM=xterm")
 			p.Stdout = term.File
 			require.NoError(t, p.Start())
 			p.wait(t)
-			written := escapes.ReplaceAllString(term.Close(), "")
+			colored := term.Close()
+			written := escapes.ReplaceAllString(colored, "")
+			if red, ok := map[string]string{"diff": "99%", "agree": "wrong"}[name]; ok {
+				require.Contains(t, colored, "\x1b[31m"+red, "%s", name)
+			}
 			require.Contains(t, written, c.says, "%s", name)
 			for line := range strings.Lines(written) {
 				line = strings.TrimRight(line, "\r\n")
