@@ -16,11 +16,12 @@ import (
 	"github.com/octavo-fp8/octavo/tensor"
 )
 
-// TestAgree has dumps of one layer, which one engine has in float32 and one has multiplied by
-// three, and command lines that are wrong.
-func TestAgree(t *testing.T) {
+const agreeLayer = "model.layers.1.mlp.up_proj"
+
+// agreeDumps are of a layer, which one engine has in float32 and one has multiplied by three.
+func agreeDumps(t *testing.T) (model, right, wrong string) {
 	m, model, _ := byteModel(t)
-	const name = "model.layers.1.mlp.up_proj"
+	const name = agreeLayer
 	w := m.Param(name + ".weight")
 	const tokens = 12
 	x, y := make([]float32, tokens*w.Cols), make([]float32, tokens*w.Rows)
@@ -45,8 +46,12 @@ func TestAgree(t *testing.T) {
 		require.NoError(t, safetensors.WriteFile(path, tensors, map[string]string{"engine": "a loop"}))
 		return path
 	}
-	right, wrong := dump("right.safetensors", 1), dump("wrong.safetensors", 3)
+	return model, dump("right.safetensors", 1), dump("wrong.safetensors", 3)
+}
 
+// TestAgree has dumps of one layer, of which one is wrong, and command lines that are wrong.
+func TestAgree(t *testing.T) {
+	model, right, wrong := agreeDumps(t)
 	out := succeed(t, "agree", "--model", model, right, right)
 	require.Contains(t, out, "right: what was looked at of 2 layers is within the bounds of what is claimed")
 	page := filepath.Join(t.TempDir(), "page.html")
@@ -66,7 +71,7 @@ func TestAgree(t *testing.T) {
 	require.Equal(t, "fail", report.Modules[0].Sides[1].Outcome)
 	written, err := os.ReadFile(page)
 	require.NoError(t, err)
-	require.Contains(t, string(written), name)
+	require.Contains(t, string(written), agreeLayer)
 
 	empty := filepath.Join(t.TempDir(), "empty.safetensors")
 	require.NoError(t, safetensors.WriteFile(empty, nil, nil))

@@ -345,7 +345,7 @@ keeps them from it:
 To keep them, leave them out with --except, or convert to a layout of values,
 such as bf16.
 
- SQNR dB       worst  saturated    flushed  weight
+SQNR dB    worst  saturated  flushed  weight
 `)
 	const says = `tensor "model.layers.1.mlp.up_proj.weight": block [0, 0] of matrix 0: from 1536 down to 2^-8 it ` +
 		`spans 2^18: one scale of E4M3 allows 2^17; its scales differ by 2^15: nothing was written: leave out --lossless`

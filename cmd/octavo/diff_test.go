@@ -52,27 +52,28 @@ func TestDiffText(t *testing.T) {
 	stdout, stderr := diffOf(t, 1, a, b)
 	require.Equal(t, "A: "+a+", f32, tensors: 6\nB: "+b+`, f32, tensors: 5
 
-       1  the same bytes
-       1  the same values
-       1  the same values once they are rounded to the narrower type
-       2  different
-       1  in one alone, or not to be compared
+tensors
+      1  the same bytes
+      1  the same values
+      1  the same values once they are rounded to the narrower type
+      2  different
+      1  in one alone, or not to be compared
 
-   differ     largest   SQNR dB  tensor
-        -           -         -  gone
+differ  largest  SQNR dB  tensor
+     -        -        -  gone
     ^ it is only in the first
-      50%           0         -  bad
+   50%   0             -  bad
     ^ 1 NaN or infinite in one alone, the first at [1]
-      25%         0.5     20.00  w
+   25%   0.5       20.00  w
     ^ the first at [1 0], the largest at [1 0]
-      50%      0.0001     86.99  rounded
+   50%   0.0001    86.99  rounded
     ^ the same in BF16
 `, stdout)
 	require.Equal(t, "octavo: 4 of 6 tensors differ\n", stderr)
 	stdout, _ = diffOf(t, 1, a, b, "--top", "1")
 	require.Contains(t, stdout, "The 1 of 4 tensors that differ most (--top 0 shows all):\n")
 	stdout, stderr = diffOf(t, 1, a, b, "--sqnr", "80")
-	require.Contains(t, stdout, "\n       3  more different than is allowed\n")
+	require.Contains(t, stdout, "\n      3  more different than is allowed\n")
 	require.Contains(t, stdout, "  w\n    ^ the first at [1 0], the largest at [1 0]\n")
 	require.Contains(t, stdout, "  rounded\n    ^ the same in BF16: allowed\n")
 	require.Equal(t, "octavo: 3 of 6 tensors differ by more than is allowed\n", stderr)
@@ -105,7 +106,7 @@ func TestDiffGolden(t *testing.T) {
 	require.EqualValues(t, "BF16", r.Weights[0].B.DType)
 	diffOf(t, 1, fp8, plain)
 	stdout, _ := diffOf(t, 0, plain, plain)
-	require.Contains(t, stdout, "\n      21  the same bytes\n")
+	require.Contains(t, stdout, "\n     21  the same bytes\n")
 	require.NotContains(t, stdout, "tensor\n")
 
 	stdout, _ = diffOf(t, 1, fp4, fp8, "--lossless")

@@ -20,7 +20,7 @@ import (
 // and all of it is there.
 func TestTablesFit(t *testing.T) {
 	if testing.Short() {
-		t.Skip("starts 21 commands")
+		t.Skip("starts commands")
 	}
 	path := filetest.Write(t, nil,
 		ramp("model.layers.10.self_attn.a_projection_with_a_long_name.weight", 0.1),
@@ -31,11 +31,23 @@ func TestTablesFit(t *testing.T) {
 	for _, name := range []string{"a_run_with_a_long_name", "b"} {
 		succeed(t, append(slices.Clone(small), "-o", filepath.Join(runs, name))...)
 	}
+	other := filetest.Write(t, nil,
+		ramp("model.layers.10.self_attn.a_projection_with_a_long_name.weight", 0.10001),
+		ramp("model.layers.11.mlp.down_proj.weight", 1e29))
+	agreed, right, wrong := agreeDumps(t)
+	l := newLayer(t)
+	c := l.canonical(t)
+	clear(c[layerN:])
 	for name, c := range map[string]struct {
 		args []string
 		says string
 	}{
 		"quantize": {[]string{"quantize", path, "-o", filetest.Output(t), "--recipe", "nvfp4"}, "saturated"},
+		"diff":     {[]string{"diff", path, other}, "different"},
+		"convert":  {[]string{"convert", mxfp4Model(t), "-o", t.TempDir(), "--to", "deepseek-v3-ue8m0", "--overwrite"}, "worst"},
+		"agree":    {[]string{"agree", "--model", agreed, right, wrong}, "wrong"},
+		"verify":   {l.args(writeC(t, c), "--model", "canonical"), "scale of A"},
+		"identify": {[]string{"identify", "quantizer", quantized(t), "--x", "x", "--codes", "codes", "--scales", "tiles"}, "nearest of the others"},
 		"certify":  {[]string{"certify", "--steps", "1", "--vary", "order"}, "against"},
 		"inspect":  {[]string{"inspect", path}, "crest"},
 		"evaluate": {[]string{"evaluate", model, "--text", text, "--max-tokens", "257", "--layer-tokens", "64", "--recipe", "mxfp4"}, "perplexity"},
@@ -44,7 +56,11 @@ func TestTablesFit(t *testing.T) {
 		"report":   {[]string{"report", runs}, "spikes"},
 	} {
 		for _, columns := range []uint16{60, 80, 120} {
-			written := onTerminal(t, columns, c.args...)
+			colored := onTerminal(t, columns, c.args...)
+			written := escapes.ReplaceAllString(colored, "")
+			if red, ok := map[string]string{"diff": "99%", "agree": "wrong"}[name]; ok {
+				require.Contains(t, colored, "\x1b[31m"+red, "%s", name)
+			}
 			require.Contains(t, written, c.says, "%s", name)
 			for line := range strings.Lines(written) {
 				line = strings.TrimRight(line, "\r\n")
@@ -62,11 +78,11 @@ var escapes = regexp.MustCompile("\x1b\\[[0-9;]*m")
 func onTerminal(t *testing.T, columns uint16, args ...string) string {
 	term := terminaltest.Open(t, columns)
 	p := prepare(t, "", args...)
-	p.Env = append(p.Env, "COLUMNS=", "NO_COLOR=")
+	p.Env = append(p.Env, "COLUMNS=", "NO_COLOR=", "TERM=xterm")
 	p.Stdout = term.File
 	require.NoError(t, p.Start())
 	p.wait(t)
-	return escapes.ReplaceAllString(term.Close(), "")
+	return term.Close()
 }
 
 // TestWide: names are shortened on a terminal, unless --wide is given.

@@ -12,7 +12,7 @@ import (
 )
 
 // Table lines up what is written to it: cells with tabs behind them, and the last of a line
-// without. The first line has titles. Numbers are aligned by their decimal points, all else
+// without; a vertical tab goes on below in a cell. The first line has titles. Numbers are aligned by their decimal points, all else
 // begins at the left. On a [Screen] the table is no wider than that: texts are shortened or
 // go on in the next line, and columns for which there is still no room come below, with the
 // first one again. It is not safe for concurrent use.
@@ -139,7 +139,7 @@ func columns(text string) (all []*column) {
 			for len(all) <= j {
 				all = append(all, &column{cells: make([][]string, len(lines))})
 			}
-			all[j].cells[i] = []string{cell}
+			all[j].cells[i] = strings.Split(cell, "\v")
 		}
 	}
 	for _, c := range all {
@@ -148,7 +148,7 @@ func columns(text string) (all []*column) {
 	return all
 }
 
-var number = regexp.MustCompile(`^([-+±<]?[0-9]+(?:,[0-9]{3})*)(\.[0-9]+)?(e[-+]?[0-9]+)?( ± [-+.e0-9]+)?( ?[%a-zA-Z/!?]*)((?: of |/)[0-9]+)?$`)
+var number = regexp.MustCompile(`^([-+±<]?[0-9]+(?:,[0-9]{3})*)(\.[0-9]+)?(e[-+]?[0-9]+)?( ?±.*)?( ?[%a-zA-Z/!?]*)((?: of |/)[0-9]+)?( \(.*\))?$`)
 
 // measure finds out whether a column has numbers, and how wide it is.
 func (c *column) measure() {

@@ -30,14 +30,16 @@ func Linef(name, format string, args ...any) Line { return Line{name, fmt.Sprint
 
 // Hanging returns text after a lead, broken at words into lines of which those after
 // the first begin with some spaces.
-func Hanging(lead, text string, spaces int) string {
+func Hanging(lead, text string, spaces int) string { return hanging(lead, text, spaces, Width) }
+
+func hanging(lead, text string, spaces, width int) string {
 	indent := strings.Repeat(" ", spaces)
-	if utf8.RuneCountInString(lead+text) <= Width {
+	if utf8.RuneCountInString(lead+text) <= width {
 		return lead + text
 	}
 	// What stands in for the lead is as long and has no space to break at.
 	stand := strings.Repeat("x", max(utf8.RuneCountInString(lead)-spaces, 0))
-	wrapped := strings.TrimPrefix(textout.Wrap(stand+text, Width, indent), indent+stand)
+	wrapped := strings.TrimPrefix(textout.Wrap(stand+text, width, indent), indent+stand)
 	return lead + wrapped
 }
 
@@ -61,14 +63,19 @@ func WriteReport(w io.Writer, title string, causes []string, parts ...[]Line) er
 	return b.Flush()
 }
 
-// WriteTable writes a table, whose values are broken at words.
+// WriteTable writes a table, whose values are broken at words so that it fits a [textout.Screen].
 func WriteTable(w io.Writer, lines []Line) {
-	name := 0
+	width, name := Width, 0
+	if s, ok := w.(textout.Screen); ok {
+		if columns, _ := s.Screen(); columns > 0 {
+			width = min(width, columns)
+		}
+	}
 	for _, line := range lines {
 		name = max(name, utf8.RuneCountInString(line.Name))
 	}
 	for _, line := range lines {
 		lead := fmt.Sprintf("  %-*s  ", name, line.Name)
-		fmt.Fprintln(w, Hanging(lead, line.Value, utf8.RuneCountInString(lead)))
+		fmt.Fprintln(w, hanging(lead, line.Value, utf8.RuneCountInString(lead), width))
 	}
 }

@@ -1,13 +1,13 @@
 package identify
 
 import (
-	"bufio"
 	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
 	"strings"
 
+	"github.com/octavo-fp8/octavo/internal/textout"
 	"github.com/octavo-fp8/octavo/internal/verdict"
 	"github.com/octavo-fp8/octavo/oracle"
 )
@@ -48,7 +48,7 @@ func verifyFlags(k oracle.Kernel) string {
 
 // WriteText writes the report for people.
 func (r *Report) WriteText(w io.Writer) error {
-	b := bufio.NewWriter(w)
+	b := textout.NewWriter(w)
 	fmt.Fprintf(b, "%s\n%s\n\n", r.Found(), r.product())
 	verdict.WriteTable(b, slices.Concat(r.Measured.lines(r.Setup), r.kernels(), r.others()))
 	return b.Flush()

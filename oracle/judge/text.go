@@ -1,13 +1,10 @@
 package judge
 
 import (
-	"bufio"
 	"encoding/json"
 	"fmt"
 	"io"
 	"strconv"
-	"strings"
-	"text/tabwriter"
 
 	"github.com/octavo-fp8/octavo/internal/textout"
 	"github.com/octavo-fp8/octavo/internal/verdict"
@@ -16,7 +13,7 @@ import (
 
 // WriteText writes the result for people.
 func (v *Verdict) WriteText(w io.Writer) error {
-	b := bufio.NewWriter(w)
+	b := textout.NewWriter(w)
 	fmt.Fprintln(b, verdict.Hanging("", v.Title(), 2))
 	v.writeCause(b)
 	fmt.Fprintf(b, "C = A·Bᵀ, %dx%d %s, K = %d\n", v.M, v.N, v.Type, v.K)
@@ -240,32 +237,28 @@ func (v *Verdict) writeFirst(w io.Writer) {
 		return
 	}
 	fmt.Fprintf(w, "\n%s\n", verdict.Hanging("", v.FirstLine(), 2))
-	var table strings.Builder
-	t := tabwriter.NewWriter(&table, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "  block\tK\tscale of A\tscale of B\tcodes\tscaled\trunning\t")
+	t := textout.NewTable(w)
+	fmt.Fprintln(t, "block\tK\tscale of A\tscale of B\tcodes\tscaled\trunning")
 	more := func(n int) {
 		if n > 0 {
-			fmt.Fprintf(t, "  ...%d more\t\t\t\t\t\t\t\n", n)
+			fmt.Fprintf(t, "\t...%d more\n", n)
 		}
 	}
 	blocks, from := v.blocks()
 	more(from)
 	for i, s := range blocks {
-		mark := ""
+		block := strconv.Itoa(from + i)
 		if from+i == d.Suspect {
-			mark = "*"
+			block = textout.Wrong("*" + block)
 		}
-		fmt.Fprintf(t, "  %s%d\t%s", mark, from+i, span(s))
+		fmt.Fprintf(t, "%s\t%s", block, span(s))
 		for _, x := range []oracle.Number{s.ScaleA, s.ScaleB, s.Sum, s.Scaled, s.Running} {
 			fmt.Fprintf(t, "\t%s", digits(x, 6))
 		}
-		fmt.Fprint(t, "\t\n")
+		fmt.Fprintln(t)
 	}
 	more(len(d.Blocks) - from - len(blocks))
-	_ = t.Flush() // into a buffer
-	for line := range strings.Lines(table.String()) {
-		fmt.Fprintln(w, strings.TrimRight(line, " \n"))
-	}
+	t.Flush()
 	for _, c := range v.codes() {
 		fmt.Fprintf(w, "  codes of %s\n", c.name)
 		for _, line := range c.lines {

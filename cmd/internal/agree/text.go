@@ -1,7 +1,6 @@
 package agree
 
 import (
-	"bufio"
 	"cmp"
 	"fmt"
 	"io"
@@ -169,21 +168,10 @@ const mostRows = 60
 
 // WriteText writes the report for people.
 func (r *Report) WriteText(w io.Writer) error {
-	b := bufio.NewWriter(w)
+	b := textout.NewWriter(w)
 	fmt.Fprintf(b, "%s\n\n", textout.Wrap(r.Title(), verdict.Width, ""))
 	verdict.WriteTable(b, r.sides())
-	const row = "%-34s %-9s %-9s %-6s %-6s %s"
-	if len(r.Modules) > 0 {
-		fmt.Fprintf(b, "\n"+row+"\n", "layer", "A", "B", "input", "output", "KL, nats a token")
-	}
-	for n, c := range r.cells() {
-		if n == mostRows {
-			fmt.Fprintf(b, "and %d others: --json has all\n", len(r.Modules)-n)
-			break
-		}
-		line := fmt.Sprintf(row, textout.Shorten(strings.TrimPrefix(r.Modules[n].Name, "model."), 34), c[0], c[1], c[2], c[3], c[4])
-		fmt.Fprintln(b, strings.TrimRight(line, " "))
-	}
+	r.writeModules(b)
 	for _, f := range r.findings() {
 		fmt.Fprintf(b, "\n%s\n", textout.Wrap(letters[f.side]+" is "+f.text, verdict.Width, ""))
 		fmt.Fprintf(b, "%s\n", textout.Wrap("in "+listed(f.modules), verdict.Width, "  "))
@@ -198,6 +186,30 @@ func (r *Report) WriteText(w io.Writer) error {
 	fmt.Fprintf(b, "\nNot judged\n")
 	verdict.WriteTable(b, r.notJudged())
 	return b.Flush()
+}
+
+// writeModules writes a line for each layer.
+func (r *Report) writeModules(w io.Writer) {
+	if len(r.Modules) == 0 {
+		return
+	}
+	fmt.Fprintln(w)
+	t := textout.NewTable(w)
+	fmt.Fprintln(t, "layer\tA\tB\tinput\toutput\tKL, nats a token")
+	cells := r.cells()
+	shown := min(len(cells), mostRows)
+	for n, c := range cells[:shown] {
+		for i, d := range r.Modules[n].Sides {
+			if d != nil && d.Outcome == verdict.Fail {
+				c[i] = textout.Wrong(c[i])
+			}
+		}
+		fmt.Fprintln(t, strings.Join(append([]string{textout.Name(strings.TrimPrefix(r.Modules[n].Name, "model."))}, c[:]...), "\t"))
+	}
+	t.Flush()
+	if more := len(cells) - shown; more > 0 {
+		fmt.Fprintf(w, "and %d others: --json has all\n", more)
+	}
 }
 
 // listed is names of modules without what all have in common.

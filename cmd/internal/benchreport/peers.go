@@ -268,14 +268,14 @@ func putBrief(t *crossTable, c bench.Comparison, own bench.Rate) {
 
 func ratioText(r bench.Ratio) string {
 	if !r.Known() {
-		return fmt.Sprintf("%.2f±?   ", r.Median)
+		return fmt.Sprintf("%.2f±?", r.Median)
 	}
 	return fmt.Sprintf("%.2f±%.2f", r.Median, (r.High-r.Low)/2)
 }
 
 // bestText is the ratio of the best rates, with a mark if the interval does not hold it.
 func bestText(r bench.RatioTo) string {
-	mark := " "
+	mark := ""
 	if r.Known() && (r.Best < r.Low || r.Best > r.High) {
 		mark = "!"
 	}
@@ -321,6 +321,6 @@ func putFull(t *crossTable, c bench.Comparison, own bench.Rate) {
 		})]
 		t.put(row, ratio.To, "best", textout.Rate(other.Best))
 		t.put(row, ratio.To, "ratio", ratioText(ratio.Ratio))
-		t.put(row, ratio.To, "of best", strings.TrimSpace(bestText(ratio)))
+		t.put(row, ratio.To, "of best", bestText(ratio))
 	}
 }

@@ -88,18 +88,15 @@ roof is the best of three short spins, a rate the mean of a turn. OpenBLAS is
 its sgemm or sgemv; f32, bf16 and fp8 are oneDNN's, with weights as they are or
 reordered, whichever was faster.
 
-avx2, 1 worker, GB/s    octavo             memcpy
-decode                    20.0    2.00±0.01 2.00
+avx2, 1 worker, GB/s  octavo          memcpy
+decode                  20.0  2.00±0.01 2.00
 
-avx2, 1 worker, GFLOP/s    octavo               roof           OpenBLAS
-8x8x8                         100    0.75±0.05 0.80     0.45±0.02 0.46
-8x8x8, packed                 110                       0.50±0.02 0.53!
+avx2, 1 worker, GFLOP/s  octavo            roof         OpenBLAS             f32
+8x8x8                       100  0.75±0.05 0.80  0.45±0.02 0.46   0.46±0.03 0.48
+8x8x8, packed               110                  0.50±0.02 0.53!
 
-avx2, 1 worker, GFLOP/s                f32
-8x8x8                      0.46±0.03 0.48
-
-avx512, 1 worker, GFLOP/s    octavo           OpenBLAS
-8x8x8                           200    0.90±?    0.91
+avx512, 1 worker, GFLOP/s  octavo     OpenBLAS
+8x8x8                         200  0.90±? 0.91
 
   Fastest core: openblas-sgemm SkylakeX (8x8x8 by 1).
 

@@ -87,7 +87,7 @@ func (r Result) limitTable() *crossTable {
 		t.put("FMA in registers, "+m.Level, workersText(m.Workers), "", textout.Rate(m.Rate)+" GFLOP/s")
 	}
 	for _, m := range r.Limits.Read {
-		t.put(fmt.Sprintf("reading %d MiB", m.Bytes>>20), workersText(m.Workers), "", textout.Rate(m.Rate)+"    GB/s")
+		t.put(fmt.Sprintf("reading %d MiB", m.Bytes>>20), workersText(m.Workers), "", textout.Rate(m.Rate)+" GB/s")
 	}
 	return &t
 }

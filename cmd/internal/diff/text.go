@@ -1,7 +1,6 @@
 package diff
 
 import (
-	"bufio"
 	"fmt"
 	"io"
 	"math"
@@ -13,7 +12,7 @@ import (
 // WriteText writes the report for people, with the given number of tensors that differ most; 0
 // is all that are not the same.
 func (r *Report) WriteText(stdout io.Writer, top int) error {
-	w := bufio.NewWriter(stdout)
+	w := textout.NewWriter(stdout)
 	for _, s := range []struct {
 		name string
 		Side
@@ -29,6 +28,8 @@ func (r *Report) WriteText(stdout io.Writer, top int) error {
 		}
 	}
 	fmt.Fprintln(w)
+	counts := textout.NewTable(w)
+	fmt.Fprintln(counts, "tensors\t")
 	for _, line := range []struct {
 		n    int
 		what string
@@ -39,17 +40,20 @@ func (r *Report) WriteText(stdout io.Writer, top int) error {
 		{r.Counts.Different, "different"},
 		{r.Counts.Incomparable, "in one alone, or not to be compared"},
 	} {
-		fmt.Fprintf(w, "%8d  %s\n", line.n, line.what)
+		fmt.Fprintf(counts, "%d\t%s\n", line.n, line.what)
 	}
 	if r.tolerant {
-		fmt.Fprintf(w, "%8d  more different than is allowed\n", r.Outside)
+		n := fmt.Sprint(r.Outside)
+		if r.Outside > 0 {
+			n = textout.Wrong(n)
+		}
+		fmt.Fprintf(counts, "%s\tmore different than is allowed\n", n)
 	}
+	counts.Flush()
 	r.writeDifferences(w, top)
 	r.writeProofs(w)
 	return w.Flush()
 }
-
-const nameWidth = 80 - 9 - 10 - 8 - 3*2
 
 func (r *Report) writeDifferences(w io.Writer, top int) {
 	n := 0
@@ -64,21 +68,28 @@ func (r *Report) writeDifferences(w io.Writer, top int) {
 		fmt.Fprintf(w, "The %d of %d tensors that differ most (--top 0 shows all):\n\n", top, n)
 		n = top
 	}
-	fmt.Fprintf(w, "%9s  %10s  %8s  %s\n", "differ", "largest", "SQNR dB", "tensor")
+	t := textout.NewTable(w)
+	fmt.Fprintln(t, "differ\tlargest\tSQNR dB\ttensor")
 	for i := range n {
 		d := &r.differences[i]
-		name := textout.Shorten(textout.Name(d.Name), nameWidth)
+		name, share := textout.Name(d.Name), textout.Percent(d.Differ, d.Elements)
 		if d.Why != "" {
-			fmt.Fprintf(w, "%9s  %10s  %8s  %s\n", "-", "-", "-", name)
-			fmt.Fprintln(w, textout.Wrap("^ "+textout.Line(d.Why), 78, "    "))
+			share = "-"
+		}
+		if !r.Weights[i].Within {
+			share = textout.Wrong(share)
+		}
+		if d.Why != "" {
+			fmt.Fprintf(t, "%s\t-\t-\t%s\n", share, name)
+			t.Note("%s", textout.Line(d.Why))
 			continue
 		}
-		fmt.Fprintf(w, "%9s  %10.4g  %8s  %s\n",
-			textout.Percent(d.Differ, d.Elements), d.Error.Largest, decibels(d), name)
+		fmt.Fprintf(t, "%s\t%.4g\t%s\t%s\n", share, d.Error.Largest, decibels(d), name)
 		for _, note := range r.notes(i) {
-			fmt.Fprintln(w, textout.Wrap("^ "+note, 78, "    "))
+			t.Note("%s", note)
 		}
 	}
+	t.Flush()
 }
 
 // decibels says nothing of what differs in NaN or infinities, or in bytes that are no numbers.

@@ -20,8 +20,8 @@ func TestSentences(t *testing.T) {
 	zero, minus := filetest.F32("w", []int{1}, 0), filetest.Raw("w", safetensors.F32, []int{1}, 0, 0, 0, 0x80)
 	packed, repacked := filetest.Raw("q.qweight", safetensors.I32, []int{1, 1}, 1, 2, 3, 4), filetest.Raw("q.qweight", safetensors.I32, []int{1, 1}, 2, 1, 3, 4)
 	all := []string{
-		"       1  the same bytes", "       1  the same values\n", "       1  the same values once", "       1  different",
-		"       1  in one alone, or not to be compared", "the same in BF16", "it is only in the first",
+		"      1  the same bytes", "      1  the same values\n", "      1  the same values once", "      1  different",
+		"      1  in one alone, or not to be compared", "the same in BF16", "it is only in the first",
 		"not judged but by bytes: 1 tensors", "not judged: GPTQ or AWQ is not read, and its bytes are not the same",
 	}
 	for name, c := range map[string]struct {

@@ -1,12 +1,12 @@
 package quantizer
 
 import (
-	"bufio"
 	"fmt"
 	"io"
 	"strings"
 
 	"github.com/octavo-fp8/octavo/internal/page"
+	"github.com/octavo-fp8/octavo/internal/textout"
 	"github.com/octavo-fp8/octavo/internal/verdict"
 	"github.com/octavo-fp8/octavo/oracle/fault"
 )
@@ -49,7 +49,7 @@ func (i *Identity) Title() string {
 
 // WriteText writes it for people.
 func (i *Identity) WriteText(w io.Writer) error {
-	b := bufio.NewWriter(w)
+	b := textout.NewWriter(w)
 	fmt.Fprintln(b, verdict.Hanging("", i.Title(), 2))
 	fmt.Fprintf(b, "\n%s\n", i.of())
 	if len(i.Same) > 1 {
@@ -64,11 +64,14 @@ func (i *Identity) WriteText(w io.Writer) error {
 		}
 	}
 	if len(i.Nearest) > 0 {
-		fmt.Fprintln(b, "\nnearest of the others:  scales    codes  outer")
+		fmt.Fprintln(b, "\nnearest of the others:")
+		t := textout.NewTable(b)
+		fmt.Fprintln(t, "scales\tcodes\touter\t")
 		for n := range i.Nearest {
 			c := &i.Nearest[n]
-			fmt.Fprintf(b, "  %7.3f %%  %7.3f %%  %s  %s\n", 100*c.Scales, 100*c.Codes, c.outer(), c)
+			fmt.Fprintf(t, "%.3f %%\t%.3f %%\t%s\t%s\n", 100*c.Scales, 100*c.Codes, c.outer(), c)
 		}
+		t.Flush()
 	}
 	return b.Flush()
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/octavo-fp8/octavo/cmd/internal/machine"
 	"github.com/octavo-fp8/octavo/fp8"
@@ -113,14 +112,14 @@ func (v *Result) WriteText(w io.Writer) error {
 	for _, l := range v.Machine.Refused {
 		fmt.Fprintf(w, "the system refuses %s: its products were those of the level below\n", textout.Line(l))
 	}
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	t := textout.NewTable(w)
 	fmt.Fprintln(t, "operator\trepetitions\telements\tchecksum\t")
 	for _, o := range v.Operators {
 		note := o.Checksum
 		if o.Skipped != "" {
 			note = "skipped: " + o.Skipped
 		} else if o.How != "" {
-			note += "  by " + o.How
+			note += " by " + o.How
 		}
 		fmt.Fprintf(t, "%s\t%d\t%d\t%s\n", textout.Line(o.Name), o.Repetitions, o.Elements, textout.Line(note))
 	}

@@ -325,6 +325,29 @@ func TestRead(t *testing.T) {
 	}
 }
 
+// screen is a terminal of some columns.
+type screen struct {
+	bytes.Buffer
+	columns int
+}
+
+func (s *screen) Screen() (columns int, colors bool) { return s.columns, false }
+
+// TestTableFits: on a terminal no line of the table is wider than that, and checksums are whole.
+func TestTableFits(t *testing.T) {
+	v := &Result{Operators: []Operator{{Name: "rounded/product-1x128-128x128", Elements: 1 << 40, Checksum: "8a4ffc086aa7c983"}}}
+	for _, columns := range []int{60, 80, 120} {
+		s := screen{columns: columns}
+		require.NoError(t, v.WriteText(&s))
+		_, table, _ := strings.Cut(s.String(), "operator")
+		require.Contains(t, table, "8a4ffc086aa7c983")
+		require.Contains(t, table, "1099511627776")
+		for line := range strings.Lines("operator" + table) {
+			require.LessOrEqual(t, len(line)-1, columns, table)
+		}
+	}
+}
+
 func TestText(t *testing.T) {
 	v := newRunner("swiglu", "rmsnorm").newResult()
 	v.Operators[0] = Operator{Name: "swiglu", How: "torch", Repetitions: 2, Elements: 8, Checksum: "ab"}
@@ -335,7 +358,7 @@ func TestText(t *testing.T) {
 		require.NoError(t, v.WriteText(&b))
 		return b.String()
 	}
-	require.Regexp(t, `swiglu +2 +8 +ab  by torch\n`, text())
+	require.Regexp(t, `swiglu +2 +8 +ab by torch\n`, text())
 	require.Regexp(t, `rmsnorm +0 +0 +skipped: none here\n`, text())
 	require.Contains(t, text(), "the system refuses amx: its products were those of the level below\n")
 	require.Contains(t, text(), "INCOMPLETE: what was run is right; not judged: amx\n")
