@@ -23,8 +23,9 @@ type trainJSON struct {
 	Done       int               `json:"stepsDone"`
 	Written    *time.Time        `json:"unfinishedAt,omitempty"` // absent: the run has ended
 	Options    map[string]string `json:"options"`
-	Health     string            `json:"health,omitempty"` // absent: an earlier octavo did not judge
-	Baseline   int               `json:"baseline"`         // the same number: the same FP32 curve
+	Health     string            `json:"health,omitempty"`     // absent: an earlier octavo did not judge
+	Difference string            `json:"difference,omitempty"` // likewise
+	Baseline   int               `json:"baseline"`             // the same number: the same FP32 curve
 	FP32       modelJSON         `json:"fp32"`
 	FP8        modelJSON         `json:"fp8"`
 	Gap        jsonout.Number    `json:"gapPercent"`
@@ -87,7 +88,7 @@ func (t Train) json() trainJSON {
 		written = &t.Written
 	}
 	return trainJSON{
-		t.Name, t.Dir, t.Command, t.Machine, t.Steps, t.Done, written, options, t.Health, t.Baseline, t.FP32.json(), t.FP8.json(),
+		t.Name, t.Dir, t.Command, t.Machine, t.Steps, t.Done, written, options, t.Health, t.Difference, t.Baseline, t.FP32.json(), t.FP8.json(),
 		jsonout.Number(t.Gap), jsonout.Number(t.HeldOutGap),
 	}
 }
