@@ -266,6 +266,9 @@ func (s *Set) Notes() (notes []string) {
 	if len(going) > 0 {
 		notes = append(notes, "Unfinished, whether they go on or were killed: "+strings.Join(going, "; ")+".")
 	}
+	for _, name := range s.LeftOut {
+		notes = append(notes, fmt.Sprintf("%s is left out: it has no %s, as while a run begins or ends.", textout.Name(name), liveName))
+	}
 	for _, t := range s.Train {
 		for _, e := range t.Extensions {
 			notes = append(notes, textout.Name(t.Name)+": "+e.String())

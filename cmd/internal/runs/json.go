@@ -12,6 +12,7 @@ type setJSON struct {
 	Differences []string    `json:"differences"` // options of train
 	Train       []trainJSON `json:"train"`
 	Lab         []labJSON   `json:"lab"`
+	LeftOut     []string    `json:"leftOut,omitempty"` // names of runs that begin or end
 }
 
 type trainJSON struct {
@@ -65,7 +66,7 @@ type experimentJSON struct {
 
 // WriteJSON writes the runs, without their curves, as one object.
 func (s *Set) WriteJSON(w io.Writer) error {
-	c := setJSON{Differences: s.Differences(), Train: []trainJSON{}, Lab: []labJSON{}}
+	c := setJSON{Differences: s.Differences(), Train: []trainJSON{}, Lab: []labJSON{}, LeftOut: s.LeftOut}
 	if c.Differences == nil {
 		c.Differences = []string{}
 	}

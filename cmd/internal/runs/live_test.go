@@ -13,6 +13,7 @@ import (
 
 	"github.com/octavo-fp8/octavo/cmd/internal/comparison"
 	"github.com/octavo-fp8/octavo/cmd/internal/outdir"
+	"github.com/octavo-fp8/octavo/progress"
 	"github.com/octavo-fp8/octavo/scaling"
 )
 
@@ -66,18 +67,55 @@ func TestLive(t *testing.T) {
 	for _, c := range []struct{ text, says string }{
 		{"", "unexpected end of JSON input"},
 		{`{"result":{}}`, "it is not the result of octavo train"},
-		{"", ""},
 	} {
 		path := filepath.Join(dir, "c", liveName)
-		if c.says == "" {
-			require.NoError(t, os.Remove(path))
-		} else {
-			write(t, path, c.text)
-		}
+		write(t, path, c.text)
 		_, err := Read(t.Context(), []string{dir}, nil)
 		require.ErrorContains(t, err, path)
 		require.ErrorContains(t, err, c.says)
 	}
+}
+
+// TestBeginsOrEnds: a run that has listed what it shows, but shows nothing yet or no more, is in
+// nobody's way, and one that ends while others are read is read as it ended.
+func TestBeginsOrEnds(t *testing.T) {
+	dir := t.TempDir()
+	writeTrain(t, filepath.Join(dir, "a"), trained(20, 20, 1, scaling.TEBlock))
+	writeTrain(t, filepath.Join(dir, "b"), trained(3, 20, 1, scaling.TEBlock))
+	var going []*outdir.Run
+	for _, name := range []string{"b", "c", "d"} {
+		run, err := outdir.Create(filepath.Join(dir, name), outdir.Options{Overwrite: true})
+		require.NoError(t, err)
+		defer run.Abort()
+		publish(t, run, trained(7, 20, 1, scaling.TECurrent), time.Now())
+		going = append(going, run)
+	}
+	for _, name := range []string{"b", "c"} {
+		require.NoError(t, os.Remove(filepath.Join(dir, name, liveName)))
+	}
+	ended := false
+	s, err := Read(t.Context(), []string{dir}, progress.Func(func(string, int64, int64) {
+		if r := trained(9, 20, 1, scaling.TECurrent); !ended {
+			ended = true
+			require.NoError(t, going[2].Add(resultName, r.WriteJSON))
+			require.NoError(t, going[2].Add(curvesName, r.WriteCurves))
+			require.NoError(t, going[2].Commit(outdir.Manifest{Kind: "train"}))
+		}
+	}))
+	require.NoError(t, err)
+	var got []any
+	for _, r := range s.Train {
+		require.False(t, r.GoesOn())
+		got = append(got, r.Name, r.Done)
+	}
+	require.Equal(t, []any{"a", 20, "b", 3, "d", 9}, got)
+	require.Contains(t, s.Notes(), "c is left out: it has no live.json, as while a run begins or ends.")
+	require.NotContains(t, strings.Join(read(t, filepath.Join(dir, "a")).Notes(), ""), "left out")
+	var out bytes.Buffer
+	require.NoError(t, s.WriteJSON(&out))
+	require.Regexp(t, `"leftOut": \[\s*"c"\s*\]`, out.String())
+	_, err = Read(t.Context(), []string{filepath.Join(dir, "c")}, nil)
+	require.ErrorContains(t, err, filepath.Join(dir, "c", liveName), "it was named itself")
 }
 
 // TestReadWhileWritten reads a run all the time while it is written: each time it is whole.

@@ -4,7 +4,9 @@ package runs
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 	"slices"
 
@@ -32,6 +34,8 @@ type Run struct {
 type Set struct {
 	Train []Train
 	Lab   []Lab
+
+	LeftOut []string // names of runs that show nothing, since they begin or end
 }
 
 // Read reads the runs in directories: see [Find]. It says to reporter, which may be nil,
@@ -46,7 +50,17 @@ func Read(ctx context.Context, dirs []string, reporter progress.Reporter) (*Set,
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
-		if err := set.add(at); err != nil {
+		err := set.add(at)
+		if errors.Is(err, fs.ErrNotExist) { // it may have ended since it was found
+			if now, found := runIn(at.dir); found == nil {
+				now.name = at.name
+				err = set.add(now)
+			}
+		}
+		switch {
+		case at.live && errors.Is(err, fs.ErrNotExist) && len(set.LeftOut) < len(found)-1: // others are left
+			set.LeftOut = append(set.LeftOut, at.name)
+		case err != nil:
 			return nil, err
 		}
 		if reporter != nil {
