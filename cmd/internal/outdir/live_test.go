@@ -26,6 +26,7 @@ func TestPublish(t *testing.T) {
 	}
 
 	r := begin(Options{Files: []string{"live.html", "live.json"}})
+	require.True(t, Held(dir))
 	publish(r, "1")
 	publish(r, "2")
 	require.Equal(t, "2", content("live.html"))
@@ -38,6 +39,8 @@ func TestPublish(t *testing.T) {
 	require.Equal(t, "see index.html", content("live.html"))
 	require.NoFileExists(t, filepath.Join(dir, "live.json"))
 	require.NoFileExists(t, filepath.Join(dir, LiveName))
+	require.False(t, Held(dir))
+	require.NoFileExists(t, filepath.Join(dir, lockName), "to ask makes none")
 
 	// Another in the same directory leaves the first as it was until it ends, and publishes anew.
 	r = begin(Options{Overwrite: true})

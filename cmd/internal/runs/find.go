@@ -22,21 +22,24 @@ type place struct {
 	dir, name string
 	manifest  outdir.Manifest
 	live      bool // it goes on, or was killed
+	unended   bool // beside the run that ended is a later one, which was killed
 }
 
 // runIn returns the run in a directory: the one that goes on there, if it shows anything, or the
-// one that ended.
+// one that ended. One that was killed counts where no other ended.
 func runIn(dir string) (place, error) {
 	live, err := outdir.ReadLive(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return place{}, err
 	}
 	goesOn := err == nil
+	held := goesOn && outdir.Held(dir) // asked before: what a run shows goes before it lets go
 	ended, err := outdir.Read(dir)
-	if goesOn && (errors.Is(err, outdir.ErrNoRun) || shows(dir)) {
+	shown := goesOn && shows(dir)
+	if goesOn && errors.Is(err, outdir.ErrNoRun) || shown && held {
 		return place{dir: dir, manifest: live, live: true}, nil
 	}
-	return place{dir: dir, manifest: ended}, err
+	return place{dir: dir, manifest: ended, unended: shown}, err
 }
 
 // shows reports whether a directory has what a run shows while it goes on. The list of those files

@@ -118,6 +118,33 @@ func TestBeginsOrEnds(t *testing.T) {
 	require.ErrorContains(t, err, filepath.Join(dir, "c", liveName), "it was named itself")
 }
 
+// TestKilledOverwrite: a run that was to replace one, and was killed, does not hide it, and is named;
+// one that nobody has replaced is read as far as it came.
+func TestKilledOverwrite(t *testing.T) {
+	dir := t.TempDir()
+	writeTrain(t, filepath.Join(dir, "a"), trained(20, 20, 1, scaling.TEBlock))
+	for _, name := range []string{"a", "b"} {
+		run, err := outdir.Create(filepath.Join(dir, name), outdir.Options{Overwrite: true})
+		require.NoError(t, err)
+		publish(t, run, trained(7, 20, 1, scaling.TECurrent), time.Now())
+		const says = "a holds a later run too, which did not end and which nobody writes: the one that ended is compared."
+		if name == "a" {
+			require.True(t, read(t, dir).Train[0].GoesOn())
+			require.NotContains(t, read(t, dir).Notes(), says)
+		}
+		run.Pause() // as if it were killed: what it shows stays, and the file that was locked
+		write(t, filepath.Join(dir, name, ".octavo-lock"), "")
+		s := read(t, dir)
+		require.False(t, s.Train[0].GoesOn())
+		require.Equal(t, 20, s.Train[0].Done)
+		require.Contains(t, s.Notes(), says)
+		if name == "b" {
+			require.True(t, s.Train[1].GoesOn())
+			require.NotContains(t, strings.Join(s.Notes(), " "), "b holds a later run")
+		}
+	}
+}
+
 // TestReadWhileWritten reads a run all the time while it is written: each time it is whole.
 func TestReadWhileWritten(t *testing.T) {
 	dir := t.TempDir()

@@ -36,6 +36,7 @@ type Set struct {
 	Lab   []Lab
 
 	LeftOut []string // names of runs that show nothing, since they begin or end
+	unended []string // names of runs beside which is a later one that was killed
 }
 
 // Read reads the runs in directories: see [Find]. It says to reporter, which may be nil,
@@ -54,7 +55,7 @@ func Read(ctx context.Context, dirs []string, reporter progress.Reporter) (*Set,
 		if errors.Is(err, fs.ErrNotExist) { // it may have ended since it was found
 			if now, found := runIn(at.dir); found == nil {
 				now.name = at.name
-				err = set.add(now)
+				at, err = now, set.add(now)
 			}
 		}
 		switch {
@@ -62,6 +63,8 @@ func Read(ctx context.Context, dirs []string, reporter progress.Reporter) (*Set,
 			set.LeftOut = append(set.LeftOut, at.name)
 		case err != nil:
 			return nil, err
+		case at.unended:
+			set.unended = append(set.unended, at.name)
 		}
 		if reporter != nil {
 			reporter.Progress("reading runs", int64(i+1), int64(len(found)))
