@@ -68,6 +68,18 @@ func TestPublish(t *testing.T) {
 	require.NoFileExists(t, filepath.Join(dir, "live.json"))
 	require.NoFileExists(t, filepath.Join(dir, LiveName))
 
+	// One that shows itself in a file of the run that it was to replace puts that back.
+	r = begin(Options{Overwrite: true})
+	require.NoError(t, r.Add("live.html", text("see index.html")))
+	require.NoError(t, r.Commit(Manifest{Kind: "train"}))
+	r = begin(Options{Overwrite: true})
+	publish(r, "6")
+	publish(r, "7")
+	require.Equal(t, "7", content("live.html"))
+	r.Abort()
+	require.Equal(t, "see index.html", content("live.html"))
+	require.NoFileExists(t, filepath.Join(dir, "live.json"))
+
 	// A file of nobody's is not replaced.
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "mine.html"), []byte("mine"), 0o666))
 	r = begin(Options{Overwrite: true})
