@@ -441,6 +441,8 @@ func TestSentences(t *testing.T) {
 	zero := []fault.Fault{{Kind: "k-tail-lost", By: 32}}
 	harmless := []fault.Fault{{}}
 	wrong := Test{Criteria: tight.Criteria, Reference: Reference{Fault: fault.Fault{Kind: "k-tail-lost", By: 32}}}
+	// Correct kernels pass and the fault is caught, but the reference is beyond the bound.
+	littleWrong := Test{Criteria: []Criterion{{Rtol: 0.05, Atol: 0.5}}, Reference: Reference{Of: Dequantized}}
 	texts := map[string]string{}
 	for name, x := range map[string]struct {
 		p      fault.Product
@@ -448,7 +450,7 @@ func TestSentences(t *testing.T) {
 		faults []fault.Fault
 	}{
 		"tight": {p, tight, zero}, "loose": {p, loose, zero}, "zero tolerance": {p, Test{Criteria: []Criterion{{Rtol: 0, Atol: 0}}}, zero},
-		"harmless": {p, tight, harmless}, "empty": {empty, tight, nil}, "wrong reference": {p, wrong, zero},
+		"harmless": {p, tight, harmless}, "empty": {empty, tight, nil}, "wrong reference": {p, wrong, zero}, "a little wrong reference": {p, littleWrong, zero},
 	} {
 		r, err := Run[float32](t.Context(), x.p, x.test, Options{Faults: x.faults, NoProposal: true})
 		require.NoError(t, err)
@@ -476,6 +478,7 @@ func TestSentences(t *testing.T) {
 		{`<h1 class="pass">the test lets no`, "tight", "harmless"},
 		{`<h1 class="fail">the test lets 1`, "loose", "tight"},
 		{`<h1 class="undecided">`, "empty", "loose"},
+		{`<h1 class="pass">the test lets no`, "tight", "a little wrong reference"},
 		{"these are caught", "tight", "loose"},
 	} {
 		if x.of != "" {

@@ -15,7 +15,7 @@ import (
 func (r *Report) WritePage(w io.Writer, command, machine string) error {
 	p := verdict.Page{Title: r.Summary(), Outcome: verdict.Pass, Command: command, Machine: machine}
 	switch {
-	case r.Survive+r.FalseFailures > 0:
+	case r.Survive+r.FalseFailures > 0 || r.wrong() != "":
 		p.Outcome = verdict.Fail
 	case r.Caught == 0:
 		p.Outcome = verdict.Undecided

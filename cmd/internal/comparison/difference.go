@@ -32,7 +32,7 @@ func (r *Result) Difference() Difference {
 	last := r.Points[len(r.Points)-(len(r.Points)+9)/10:]
 	d, model := Difference{Verdict: undecided, Steps: len(last)}, r.Options.Model()
 	for _, p := range last {
-		if gap := p.FP8.Loss - p.FP32.Loss; math.IsNaN(gap) || math.IsInf(gap, 0) {
+		if !finite(p.FP8.Loss - p.FP32.Loss) {
 			d.Summary = fmt.Sprintf("Undecided: in step %d a loss is not finite.", p.Step)
 			return d
 		}
@@ -62,11 +62,15 @@ func (r *Result) Difference() Difference {
 	default:
 		d.Summary = fmt.Sprintf("Undecided whether the loss in %s is higher: in %s it is %s, but of %d parts of them higher in %d and lower in %d.", model, in, mean, lastParts, higher, lower)
 	}
-	if at := r.judgedAt(); at != nil {
+	if at := r.judgedAt(); at != nil && !finite(at.FP8.HeldOut-at.FP32.HeldOut) {
+		d.Summary += fmt.Sprintf(" On text that neither has seen a loss after step %d is not finite.", at.Step)
+	} else if at != nil {
 		d.Summary += fmt.Sprintf(" On text that neither has seen it is %+.3f %% after step %d.", Gap(at.FP32.HeldOut, at.FP8.HeldOut), at.Step)
 	}
 	return d
 }
+
+func finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
 
 // judgedAt returns the last point with held-out losses, or nil.
 func (r *Result) judgedAt() *Point {

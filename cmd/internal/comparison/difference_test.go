@@ -60,4 +60,10 @@ func TestDifference(t *testing.T) {
 	r := of(80, in(0.02, -1))
 	r.Points[39].FP32.HeldOut, r.Points[39].FP8.HeldOut = 4, 5
 	require.Contains(t, r.Difference().Summary, "On text that neither has seen it is +25.000 % after step 39.")
+	for _, bad := range []float64{math.NaN(), math.Inf(1)} {
+		r.Points[39].FP8.HeldOut = bad
+		says := r.Difference().Summary
+		require.Contains(t, says, "On text that neither has seen a loss after step 39 is not finite.")
+		require.NotRegexp(t, `NaN|Inf`, says)
+	}
 }

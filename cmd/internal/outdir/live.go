@@ -3,6 +3,7 @@ package outdir
 import (
 	"errors"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -20,7 +21,8 @@ func ReadLive(dir string) (Manifest, error) { return readManifest(filepath.Join(
 
 // Publish makes files seen while the run goes on, each whole at any time; those of the call before
 // are replaced. They go when the run ends, but for one that is a file of the run too, which takes
-// the place of it. What is left of a run that was killed goes when another in the directory ends.
+// the place of it. One in the place of a file of the run to be replaced gives way to that again after
+// Abort. What is left of a run that was killed goes when another in the directory ends.
 func (r *Run) Publish(m Manifest, files ...File) error {
 	if r.done {
 		return errors.New("the run has ended")
@@ -34,6 +36,9 @@ func (r *Run) Publish(m Manifest, files ...File) error {
 			m.Files = append(m.Files, f.Name)
 		}
 	}
+	if err := r.hide(m.Files[len(r.live):]); err != nil {
+		return err
+	}
 	if !r.published || len(r.live) < len(m.Files) { // the list comes first: a file that it lacks is of no run
 		if err := atomicfile.Write(filepath.Join(r.dir, LiveName), m.write); err != nil {
 			return err
@@ -41,12 +46,34 @@ func (r *Run) Publish(m Manifest, files ...File) error {
 		r.live, r.published = m.Files, true
 	}
 	for _, f := range files {
-		if err := atomicfile.Write(filepath.Join(r.dir, f.Name), func(w io.Writer) error {
-			_, err := w.Write(f.Data)
-			return err
-		}); err != nil {
+		if err := writeFile(r.dir, f); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+func writeFile(dir string, f File) error {
+	return atomicfile.Write(filepath.Join(dir, f.Name), func(w io.Writer) error {
+		_, err := w.Write(f.Data)
+		return err
+	})
+}
+
+// hide keeps files of the run to be replaced that are about to be published over for the first time.
+func (r *Run) hide(names []string) error {
+	for _, name := range names {
+		if r.old == nil || !slices.Contains(r.old.Files, name) {
+			continue
+		}
+		data, err := os.ReadFile(filepath.Join(r.dir, name))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		r.hidden = append(r.hidden, File{Name: name, Data: data})
 	}
 	return nil
 }

@@ -26,6 +26,7 @@ func TestPublish(t *testing.T) {
 	}
 
 	r := begin(Options{Files: []string{"live.html", "live.json"}})
+	require.True(t, Held(dir))
 	publish(r, "1")
 	publish(r, "2")
 	require.Equal(t, "2", content("live.html"))
@@ -38,6 +39,8 @@ func TestPublish(t *testing.T) {
 	require.Equal(t, "see index.html", content("live.html"))
 	require.NoFileExists(t, filepath.Join(dir, "live.json"))
 	require.NoFileExists(t, filepath.Join(dir, LiveName))
+	require.False(t, Held(dir))
+	require.NoFileExists(t, filepath.Join(dir, lockName), "to ask makes none")
 
 	// Another in the same directory leaves the first as it was until it ends, and publishes anew.
 	r = begin(Options{Overwrite: true})
@@ -64,6 +67,18 @@ func TestPublish(t *testing.T) {
 	r.Abort()
 	require.NoFileExists(t, filepath.Join(dir, "live.json"))
 	require.NoFileExists(t, filepath.Join(dir, LiveName))
+
+	// One that shows itself in a file of the run that it was to replace puts that back.
+	r = begin(Options{Overwrite: true})
+	require.NoError(t, r.Add("live.html", text("see index.html")))
+	require.NoError(t, r.Commit(Manifest{Kind: "train"}))
+	r = begin(Options{Overwrite: true})
+	publish(r, "6")
+	publish(r, "7")
+	require.Equal(t, "7", content("live.html"))
+	r.Abort()
+	require.Equal(t, "see index.html", content("live.html"))
+	require.NoFileExists(t, filepath.Join(dir, "live.json"))
 
 	// A file of nobody's is not replaced.
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "mine.html"), []byte("mine"), 0o666))

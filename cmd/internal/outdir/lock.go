@@ -2,6 +2,7 @@ package outdir
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -36,6 +37,15 @@ func lock(dir string) (*flock.Flock, error) {
 		}
 		l.Close() // its last owner removed it just before we had it
 	}
+}
+
+// Held reports whether a run is at work in a directory, which it also is as far as is known where the
+// file system has no locks. A run that begins at the same moment may find the directory locked.
+func Held(dir string) bool {
+	l := flock.New(filepath.Join(dir, lockName), flock.SetFlag(os.O_RDONLY)) // which makes no file
+	defer l.Close()
+	free, err := l.TryRLock()
+	return !free && !errors.Is(err, fs.ErrNotExist)
 }
 
 // isAt reports whether the locked file is the one at path.

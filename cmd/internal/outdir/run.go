@@ -45,6 +45,7 @@ type Run struct {
 
 	live      []string // files that this run, or one that was killed, has published
 	published bool     // by this one
+	hidden    []File   // of the run to be replaced, in the place of which files are published
 }
 
 // ErrHasRun is the error of [Create] for a directory that holds a run.
@@ -277,6 +278,9 @@ func (r *Run) Abort() {
 	os.RemoveAll(filepath.Join(r.dir, partialName))
 	if r.published {
 		removeLive(r.dir, nil)
+		for _, f := range r.hidden {
+			_ = writeFile(r.dir, f)
+		}
 	}
 	r.Pause()
 }

@@ -170,6 +170,13 @@ func TestWhatIfServes(t *testing.T) {
 	require.Equal(t, "octavo plan llama-3-70b --serve --tp 8 --batch 10 --recipe fp8-serve", got.Command)
 	require.Contains(t, string(got.Head), "Serves in fp8-serve: 10 sequences of 1,000 tokens")
 	require.Equal(t, 1, change.Ask.Serve.Sequences)
+
+	r, err := New(t.Context(), change.Ask)
+	require.NoError(t, err)
+	var page bytes.Buffer
+	require.NoError(t, r.WritePage(&page, "", ""))
+	require.Contains(t, page.String(), `<label>sequences at once on a data-parallel rank <input type="range" name="batch"`)
+	require.NotContains(t, page.String(), "sequences of a micro-batch")
 }
 
 // TestSteps: sliders have what was asked, whatever it is.

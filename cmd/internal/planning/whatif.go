@@ -154,6 +154,9 @@ func (r *Report) putControls(p *page.Page) {
 	a := r.ask
 	p.Put("<fieldset id=\"what-if\" hidden>\n<legend>What if</legend>\n")
 	for _, k := range knobs {
+		if k.flag == "batch" && a.Serve != nil { // which has no micro-batches
+			k.name = "sequences at once on a data-parallel rank"
+		}
 		asked, most := *k.of(&a), map[string]int{"ranks": 1 << 16, "tp": 64, "pp": min(r.Model.Layers, 128), "batch": 64}[k.flag]
 		all := steps(k.flag, asked, k.usual, most)
 		p.Put("<label>%s <input type=\"range\" name=\"%s\" min=\"0\" max=\"%s\" value=\"%s\" data-values=\"%s\"><output></output></label>\n",

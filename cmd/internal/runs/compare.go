@@ -266,6 +266,12 @@ func (s *Set) Notes() (notes []string) {
 	if len(going) > 0 {
 		notes = append(notes, "Unfinished, whether they go on or were killed: "+strings.Join(going, "; ")+".")
 	}
+	for _, name := range s.unended {
+		notes = append(notes, textout.Name(name)+" holds a later run too, which did not end and which nobody writes: the one that ended is compared.")
+	}
+	for _, name := range s.LeftOut {
+		notes = append(notes, fmt.Sprintf("%s is left out: it has no %s, as while a run begins or ends.", textout.Name(name), liveName))
+	}
 	for _, t := range s.Train {
 		for _, e := range t.Extensions {
 			notes = append(notes, textout.Name(t.Name)+": "+e.String())

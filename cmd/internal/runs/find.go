@@ -22,17 +22,31 @@ type place struct {
 	dir, name string
 	manifest  outdir.Manifest
 	live      bool // it goes on, or was killed
+	unended   bool // beside the run that ended is a later one, which was killed
 }
 
-// runIn returns the run in a directory: the one that goes on there, if any, or the one that ended.
+// runIn returns the run in a directory: the one that goes on there, if it shows anything, or the
+// one that ended. One that was killed counts where no other ended.
 func runIn(dir string) (place, error) {
-	if m, err := outdir.ReadLive(dir); err == nil {
-		return place{dir: dir, manifest: m, live: true}, nil
-	} else if !errors.Is(err, fs.ErrNotExist) {
+	live, err := outdir.ReadLive(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return place{}, err
 	}
-	m, err := outdir.Read(dir)
-	return place{dir: dir, manifest: m}, err
+	goesOn := err == nil
+	held := goesOn && outdir.Held(dir) // asked before: what a run shows goes before it lets go
+	ended, err := outdir.Read(dir)
+	shown := goesOn && shows(dir)
+	if goesOn && errors.Is(err, outdir.ErrNoRun) || shown && held {
+		return place{dir: dir, manifest: live, live: true}, nil
+	}
+	return place{dir: dir, manifest: ended, unended: shown}, err
+}
+
+// shows reports whether a directory has what a run shows while it goes on. The list of those files
+// is there before them and after them.
+func shows(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, liveName))
+	return err == nil
 }
 
 // find returns the runs in directories, each once. A directory that holds no run but

@@ -12,6 +12,7 @@ type setJSON struct {
 	Differences []string    `json:"differences"` // options of train
 	Train       []trainJSON `json:"train"`
 	Lab         []labJSON   `json:"lab"`
+	LeftOut     []string    `json:"leftOut,omitempty"` // names of runs that begin or end
 }
 
 type trainJSON struct {
@@ -23,8 +24,9 @@ type trainJSON struct {
 	Done       int               `json:"stepsDone"`
 	Written    *time.Time        `json:"unfinishedAt,omitempty"` // absent: the run has ended
 	Options    map[string]string `json:"options"`
-	Health     string            `json:"health,omitempty"` // absent: an earlier octavo did not judge
-	Baseline   int               `json:"baseline"`         // the same number: the same FP32 curve
+	Health     string            `json:"health,omitempty"`     // absent: an earlier octavo did not judge
+	Difference string            `json:"difference,omitempty"` // likewise
+	Baseline   int               `json:"baseline"`             // the same number: the same FP32 curve
 	FP32       modelJSON         `json:"fp32"`
 	FP8        modelJSON         `json:"fp8"`
 	Gap        jsonout.Number    `json:"gapPercent"`
@@ -64,7 +66,7 @@ type experimentJSON struct {
 
 // WriteJSON writes the runs, without their curves, as one object.
 func (s *Set) WriteJSON(w io.Writer) error {
-	c := setJSON{Differences: s.Differences(), Train: []trainJSON{}, Lab: []labJSON{}}
+	c := setJSON{Differences: s.Differences(), Train: []trainJSON{}, Lab: []labJSON{}, LeftOut: s.LeftOut}
 	if c.Differences == nil {
 		c.Differences = []string{}
 	}
@@ -87,7 +89,7 @@ func (t Train) json() trainJSON {
 		written = &t.Written
 	}
 	return trainJSON{
-		t.Name, t.Dir, t.Command, t.Machine, t.Steps, t.Done, written, options, t.Health, t.Baseline, t.FP32.json(), t.FP8.json(),
+		t.Name, t.Dir, t.Command, t.Machine, t.Steps, t.Done, written, options, t.Health, t.Difference, t.Baseline, t.FP32.json(), t.FP8.json(),
 		jsonout.Number(t.Gap), jsonout.Number(t.HeldOutGap),
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/octavo-fp8/octavo/cmd/internal/comparison"
 	"github.com/octavo-fp8/octavo/cmd/internal/outdir"
+	"github.com/octavo-fp8/octavo/progress"
 	"github.com/octavo-fp8/octavo/scaling"
 )
 
@@ -66,17 +67,81 @@ func TestLive(t *testing.T) {
 	for _, c := range []struct{ text, says string }{
 		{"", "unexpected end of JSON input"},
 		{`{"result":{}}`, "it is not the result of octavo train"},
-		{"", ""},
 	} {
 		path := filepath.Join(dir, "c", liveName)
-		if c.says == "" {
-			require.NoError(t, os.Remove(path))
-		} else {
-			write(t, path, c.text)
-		}
+		write(t, path, c.text)
 		_, err := Read(t.Context(), []string{dir}, nil)
 		require.ErrorContains(t, err, path)
 		require.ErrorContains(t, err, c.says)
+	}
+}
+
+// TestBeginsOrEnds: a run that has listed what it shows, but shows nothing yet or no more, is in
+// nobody's way, and one that ends while others are read is read as it ended.
+func TestBeginsOrEnds(t *testing.T) {
+	dir := t.TempDir()
+	writeTrain(t, filepath.Join(dir, "a"), trained(20, 20, 1, scaling.TEBlock))
+	writeTrain(t, filepath.Join(dir, "b"), trained(3, 20, 1, scaling.TEBlock))
+	var going []*outdir.Run
+	for _, name := range []string{"b", "c", "d"} {
+		run, err := outdir.Create(filepath.Join(dir, name), outdir.Options{Overwrite: true})
+		require.NoError(t, err)
+		defer run.Abort()
+		publish(t, run, trained(7, 20, 1, scaling.TECurrent), time.Now())
+		going = append(going, run)
+	}
+	for _, name := range []string{"b", "c"} {
+		require.NoError(t, os.Remove(filepath.Join(dir, name, liveName)))
+	}
+	ended := false
+	s, err := Read(t.Context(), []string{dir}, progress.Func(func(string, int64, int64) {
+		if r := trained(9, 20, 1, scaling.TECurrent); !ended {
+			ended = true
+			require.NoError(t, going[2].Add(resultName, r.WriteJSON))
+			require.NoError(t, going[2].Add(curvesName, r.WriteCurves))
+			require.NoError(t, going[2].Commit(outdir.Manifest{Kind: "train"}))
+		}
+	}))
+	require.NoError(t, err)
+	var got []any
+	for _, r := range s.Train {
+		require.False(t, r.GoesOn())
+		got = append(got, r.Name, r.Done)
+	}
+	require.Equal(t, []any{"a", 20, "b", 3, "d", 9}, got)
+	require.Contains(t, s.Notes(), "c is left out: it has no live.json, as while a run begins or ends.")
+	require.NotContains(t, strings.Join(read(t, filepath.Join(dir, "a")).Notes(), ""), "left out")
+	var out bytes.Buffer
+	require.NoError(t, s.WriteJSON(&out))
+	require.Regexp(t, `"leftOut": \[\s*"c"\s*\]`, out.String())
+	_, err = Read(t.Context(), []string{filepath.Join(dir, "c")}, nil)
+	require.ErrorContains(t, err, filepath.Join(dir, "c", liveName), "it was named itself")
+}
+
+// TestKilledOverwrite: a run that was to replace one, and was killed, does not hide it, and is named;
+// one that nobody has replaced is read as far as it came.
+func TestKilledOverwrite(t *testing.T) {
+	dir := t.TempDir()
+	writeTrain(t, filepath.Join(dir, "a"), trained(20, 20, 1, scaling.TEBlock))
+	for _, name := range []string{"a", "b"} {
+		run, err := outdir.Create(filepath.Join(dir, name), outdir.Options{Overwrite: true})
+		require.NoError(t, err)
+		publish(t, run, trained(7, 20, 1, scaling.TECurrent), time.Now())
+		const says = "a holds a later run too, which did not end and which nobody writes: the one that ended is compared."
+		if name == "a" {
+			require.True(t, read(t, dir).Train[0].GoesOn())
+			require.NotContains(t, read(t, dir).Notes(), says)
+		}
+		run.Pause() // as if it were killed: what it shows stays, and the file that was locked
+		write(t, filepath.Join(dir, name, ".octavo-lock"), "")
+		s := read(t, dir)
+		require.False(t, s.Train[0].GoesOn())
+		require.Equal(t, 20, s.Train[0].Done)
+		require.Contains(t, s.Notes(), says)
+		if name == "b" {
+			require.True(t, s.Train[1].GoesOn())
+			require.NotContains(t, strings.Join(s.Notes(), " "), "b holds a later run")
+		}
 	}
 }
 

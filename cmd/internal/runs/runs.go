@@ -4,7 +4,9 @@ package runs
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 	"slices"
 
@@ -32,6 +34,9 @@ type Run struct {
 type Set struct {
 	Train []Train
 	Lab   []Lab
+
+	LeftOut []string // names of runs that show nothing, since they begin or end
+	unended []string // names of runs beside which is a later one that was killed
 }
 
 // Read reads the runs in directories: see [Find]. It says to reporter, which may be nil,
@@ -46,8 +51,20 @@ func Read(ctx context.Context, dirs []string, reporter progress.Reporter) (*Set,
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
-		if err := set.add(at); err != nil {
+		err := set.add(at)
+		if errors.Is(err, fs.ErrNotExist) { // it may have ended since it was found
+			if now, found := runIn(at.dir); found == nil {
+				now.name = at.name
+				at, err = now, set.add(now)
+			}
+		}
+		switch {
+		case at.live && errors.Is(err, fs.ErrNotExist) && len(set.LeftOut) < len(found)-1: // others are left
+			set.LeftOut = append(set.LeftOut, at.name)
+		case err != nil:
 			return nil, err
+		case at.unended:
+			set.unended = append(set.unended, at.name)
 		}
 		if reporter != nil {
 			reporter.Progress("reading runs", int64(i+1), int64(len(found)))

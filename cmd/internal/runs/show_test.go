@@ -107,13 +107,14 @@ func TestHealth(t *testing.T) {
 	require.Contains(t, pageOf(t, s, dir), says)
 	require.Contains(t, strings.Join(strings.Fields(textOf(t, s)), " "), "Loss in FP8 beside FP32: undecided: a, b, c, d, e, f.")
 	var j struct {
-		Train []struct{ Name, Health string }
+		Train []struct{ Name, Health, Difference string }
 	}
 	var out bytes.Buffer
 	require.NoError(t, s.WriteJSON(&out))
 	require.NoError(t, json.Unmarshal(out.Bytes(), &j))
 	require.Equal(t, "sick", j.Train[0].Health)
 	require.Empty(t, j.Train[5].Health)
+	require.Equal(t, "undecided", j.Train[5].Difference)
 }
 
 // terminal has 80 columns.

@@ -126,7 +126,7 @@ func (i *Identity) WritePage(w io.Writer, command, machine string) error {
 		notJudged = append(notJudged, strings.Join(delayed, ", ")+": scales follow from earlier steps")
 	}
 	if len(others) > 0 {
-		notJudged = append(notJudged, strings.Join(others, ", ")+": no usual block has such scales")
+		notJudged = append(notJudged, strings.Join(others, ", ")+": scales of another type, number or levels in all usual blocks")
 	}
 	verdict.PutList(b, "Not judged", append(notJudged, fmt.Sprintf("blocks other than %v", usual)))
 	return p.Write(w)

@@ -266,7 +266,7 @@ func TestIdentify(t *testing.T) {
 			require.NotRegexp(t, `[ >]`+regexp.QuoteMeta(string(c.Profile))+`[,:]`, notJudged)
 		}
 		require.Regexp(t, `[ >]te-delayed[,:][^<]*scales follow from earlier steps`, notJudged)
-		require.Equal(t, len(id.NotTried) > 1, strings.Contains(notJudged, "no usual block has such scales"))
+		require.Equal(t, len(id.NotTried) > 1, strings.Contains(notJudged, "scales of another type, number or levels in all usual blocks"))
 	}
 	x := laplace(3, 64, 256, 23)
 	r := scaling.Recipe{Profile: scaling.DeepSeek, Block: tile, Policy: fp8.Policy{Rounding: fp8.TowardZero}}
