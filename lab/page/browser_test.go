@@ -155,6 +155,7 @@ func testHeatMap(t *testing.T, b *browsertest.Browser) {
 		details.open = true;
 		return new Promise(done => details.addEventListener('toggle', () => setTimeout(() => {
 			said.push([...details.querySelectorAll('tr')].map(r => [...r.cells].map(c => c.textContent).join(' ')).join(' | '));
+			said.push(octavoTextOf(document.querySelector('figure.heat + div canvas')).map(t => t.text).join(' '));
 			done(said);
 		})));
 	})()`)
@@ -169,6 +170,7 @@ func testHeatMap(t *testing.T, b *browsertest.Browser) {
 		"1.2: lost",
 		"1.2: amax", "smalllarge", chart.Shade(0.2).Light,
 		"step input weight | 0 5 5.1 | 10 5 5.1 | 20 5 5.1 | 30 5 5.1",
+		"0 5 10 15 20 25 30 0 1 2 3 4 5",
 	}, got)
 }
 
