@@ -218,6 +218,16 @@ func testLivePage(t *testing.T, b *browsertest.Browser) {
 	write("step 5 of 8", 0)
 	browsertest.Until(t, o, status, "Running: step 5 of 8") // by itself
 	browsertest.Until(t, o, view, before)                   // what the reader had chosen
+	kept := browsertest.In[string](t, o, `(async () => { // while a reader keeps text selected
+		const now = Date.now, text = () => document.querySelector('.live').textContent.split(',')[0] + document.querySelector('.late').textContent;
+		getSelection().selectAllChildren(document.querySelector('figcaption'));
+		Date.now = () => now() + 300000;
+		await new Promise(done => setTimeout(done, 2500));
+		const kept = text();
+		getSelection().removeAllRanges();
+		return kept;
+	})()`)
+	require.Equal(t, "Running: step 5 of 8", kept)
 	write("step 6 of 8", 3*time.Minute)
 	browsertest.Until(t, o, status, "Was running: step 6 of 8")
 	browsertest.Until(t, o, `String(document.querySelector('.live')?.textContent.includes('It was not written again for 3 minutes'))`, "true")
