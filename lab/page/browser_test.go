@@ -46,6 +46,7 @@ func TestInBrowser(t *testing.T) {
 		"ZoomBetweenPoints":               testZoomBetweenPoints,
 		"ZoomIsAlongX":                    testZoomIsAlongX,
 		"ManyPoints":                      testManyPoints,
+		"ReplacedChartsEnd":               testReplacedChartsEnd,
 		"HeatMap":                         testHeatMap,
 		"BinnedHeatMap":                   testBinnedHeatMap,
 		"LivePage":                        testLivePage,
@@ -317,6 +318,31 @@ func testManyPoints(t *testing.T, b *browsertest.Browser) {
 		chart.Chart{Title: "Bars", Series: []chart.Series{{Name: "a", Points: points, Mark: chart.Bars}}})
 	drawn := browsertest.Evaluate[int](t, b, file, `document.querySelectorAll('canvas').length`)
 	require.Equal(t, 2, drawn)
+}
+
+// testReplacedChartsEnd: nothing of them is kept, neither of those of a part of a page nor of the curves of a row.
+func testReplacedChartsEnd(t *testing.T, b *browsertest.Browser) {
+	var html bytes.Buffer
+	p := Page{Script: "window.own = { views, scheme, drawCharts };\n"}
+	p.Charts(atlas()[:2]...)
+	p.HeatMap(heatMap(2, 3, 4))
+	require.NoError(t, p.Write(&html, "Replaced"))
+	file := filepath.Join(t.TempDir(), "replaced.html")
+	require.NoError(t, os.WriteFile(file, html.Bytes(), 0o666))
+	kept := browsertest.Evaluate[[]int](t, b, file, `(() => {
+		const { views, scheme, drawCharts } = own;
+		const count = () => [views.length, scheme.watchers.length], before = count();
+		const map = views.find(view => view.curves), old = [views[0].u, map.curves.u], was = views[0].figure, figure = was.cloneNode(true);
+		figure.querySelectorAll('.plot, .legend, .tools').forEach(e => e.replaceChildren());
+		was.replaceWith(figure);
+		drawCharts(figure.parentElement.appendChild(document.createElement('div')).appendChild(figure).parentElement);
+		map.showSeries(1);
+		return [...before, ...count(), ...old.map(u => u.root.parentNode ? 1 : 0), views.filter(view => view.figure === figure).length];
+	})()`)
+	require.Len(t, kept, 7)
+	require.EqualValues(t, 3, kept[0])
+	require.Equal(t, kept[:2], kept[2:4], "views and watchers")
+	require.Equal(t, []int{0, 0, 1}, kept[4:], "neither is in its plot, and the new one is drawn")
 }
 
 // testTicksOfScriptAreThoseOfPictures: both have the labels that the table says.

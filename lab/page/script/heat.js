@@ -246,6 +246,7 @@ class HeatMap {
     figure.append(data);
     const details = figure.querySelector("details");
     details.addEventListener("toggle", () => this.fill(details.querySelector("div"), measure, row), { once: true });
+    this.curves?.end();
     this.beside.replaceChildren(figure);
     this.curves = new Chart(figure);
   }
