@@ -358,7 +358,7 @@ SQNR dB    worst  saturated  flushed  weight
 
 	stdout = succeed(t, "convert", model, "-o", out, "--to", "deepseek-v3", "--overwrite")
 	require.Contains(t, stdout, "\nCodes under scales that are powers of two: 0 of 2 weights keep all their values.\n")
-	require.Contains(t, stdout, "Where there is a scale that loses nothing, --profile te-block-pow2 finds it.\n")
+	require.Contains(t, stdout, "Where there is a scale that loses nothing, --recipe te-block-pow2 finds it.\n")
 	stdout = succeed(t, "convert", model, "-o", out, "--to", "deepseek-v3", "--overwrite", "--profile", "te-block-pow2")
 	require.Contains(t, stdout, ": 1 of 2 weights keep all their values.\n")
 	fail(t, exitData, "values of BF16 lose something in fp8-block: nothing was written: leave out --lossless",

@@ -57,7 +57,7 @@ func writeDemo(w io.Writer, directory string, files []outdir.File) error {
 	text += fmt.Sprintf(`
 Try
   octavo inspect %[1]s/model.safetensors
-  octavo quantize %[1]s/model.safetensors -o fp8.safetensors --profile deepseek
+  octavo quantize %[1]s/model.safetensors -o fp8.safetensors --recipe deepseek
   octavo gemm %[1]s/layer.safetensors --a x --b w -o c.safetensors
   octavo verify %[1]s/layer.safetensors --a x --b w --got %[1]s/wrong.safetensors
   octavo train --text %[1]s/text.txt --steps 20

@@ -254,12 +254,18 @@ func TestStackedBars(t *testing.T) {
 	f := newFigure(c)
 	require.InDelta(t, 31.5, f.y.high, 1e-9, "30, and a twentieth")
 	require.Zero(t, f.y.low)
-	require.EqualValues(t, 10, f.base(1, 1))
-	require.Zero(t, f.base(0, 1))
+	require.Equal(t, []float64{3, 10}, f.curves[1].bases)
+	require.Equal(t, []float64{0, 0}, f.curves[0].bases)
 	require.Equal(t, []string{"b", "10", "20"}, c.Table(9).Rows[1], "the values are their own")
 	beside := c
 	beside.Stacked = false
 	require.NotEqual(t, svgOf(t, beside), svgOf(t, c))
+
+	// Of some there is no bar, or none that can be shown; a line does not stand on bars.
+	c.Series = append(c.Series, Series{Name: "most", Points: points(0, 1, 1, 31)}, Series{Name: "top", Mark: Bars, Points: points(1, 2, 0, math.NaN(), 2, 5)})
+	f = newFigure(c)
+	require.Equal(t, []float64{30, 0}, f.curves[3].bases)
+	require.InDelta(t, 33.6, f.y.high, 1e-9, "32, and a twentieth")
 }
 
 func TestDescription(t *testing.T) {

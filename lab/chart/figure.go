@@ -33,8 +33,9 @@ type figure struct {
 type curve struct {
 	Series // points in the order of X; Y is NaN where a line has a gap
 	color  Color
-	width  float64 // of a line, in pixels
-	hidden int     // points that cannot be shown
+	width  float64   // of a line, in pixels
+	hidden int       // points that cannot be shown
+	bases  []float64 // of bars that are stacked: where that of each point stands
 }
 
 // span is what an axis shows.
@@ -50,6 +51,9 @@ func newFigure(c Chart) *figure {
 		if log := l.Vertical && c.LogX || !l.Vertical && c.LogY; finite(l.Value) && (!log || l.Value > 0) {
 			f.lines = append(f.lines, l)
 		}
+	}
+	if f.Stacked {
+		f.stack()
 	}
 	if f.x, f.y = f.spanX(), f.spanY(); c.shared != nil {
 		f.x, f.y = c.shared.x, c.shared.y
@@ -159,14 +163,19 @@ func (c curve) spreads() bool {
 	return false
 }
 
-// base is where the bar of a curve stands that is stacked: on those of the curves before it.
-func (f *figure) base(index int, x float64) (sum float64) {
-	for _, c := range f.curves[:index] {
-		for _, at := range c.shown() {
-			if c.Mark == Bars && at.X == x {
-				sum += at.Y
-			}
+// stack says where bars stand that are stacked: on those of the curves before.
+func (f *figure) stack() {
+	tops := map[float64]float64{} // by X
+	for i := range f.curves {
+		c := &f.curves[i]
+		if c.Mark != Bars {
+			continue
+		}
+		for _, at := range c.Points {
+			c.bases = append(c.bases, tops[at.X])
+		}
+		for _, at := range c.Points {
+			tops[at.X] += at.Y
 		}
 	}
-	return sum
 }

@@ -355,10 +355,10 @@ func (s *static) bars(to *picture.Picture, index int) {
 	bottom := max(s.y.low, min(0, s.y.high))
 	width := 0.9 * s.barWidth() / float64(many)
 	from := (float64(which) - float64(many)/2) * width
-	for _, at := range c.shown() {
+	for i, at := range c.shown() {
 		low, high := bottom, at.Y
-		if s.Stacked {
-			low = s.base(index, at.X)
+		if c.bases != nil {
+			low = c.bases[i]
 			high += low
 		}
 		to.Fill(RGB(c.color.Light), s.plot.At(s.beside(at.X, from), low), s.plot.At(s.beside(at.X, from), high),

@@ -198,11 +198,11 @@ func (f *figure) spanX() span {
 func (f *figure) spanY() span {
 	all := nothing()
 	zero := f.Zero
-	for i, c := range f.curves {
+	for _, c := range f.curves {
 		zero = zero || c.Mark == Bars
-		for _, at := range c.shown() {
-			if f.Stacked {
-				all.include(f.base(i, at.X)+at.Y, at.Y)
+		for i, at := range c.shown() {
+			if c.bases != nil {
+				all.include(c.bases[i]+at.Y, at.Y)
 			}
 			all.include(at.Y+at.Spread, at.Y)
 			if !f.LogY || at.Y > at.Spread {

@@ -46,6 +46,7 @@ func TestInBrowser(t *testing.T) {
 		"ZoomBetweenPoints":               testZoomBetweenPoints,
 		"ZoomIsAlongX":                    testZoomIsAlongX,
 		"ManyPoints":                      testManyPoints,
+		"ReplacedChartsEnd":               testReplacedChartsEnd,
 		"HeatMap":                         testHeatMap,
 		"BinnedHeatMap":                   testBinnedHeatMap,
 		"LivePage":                        testLivePage,
@@ -155,6 +156,7 @@ func testHeatMap(t *testing.T, b *browsertest.Browser) {
 		details.open = true;
 		return new Promise(done => details.addEventListener('toggle', () => setTimeout(() => {
 			said.push([...details.querySelectorAll('tr')].map(r => [...r.cells].map(c => c.textContent).join(' ')).join(' | '));
+			said.push(octavoTextOf(document.querySelector('figure.heat + div canvas')).map(t => t.text).join(' '));
 			done(said);
 		})));
 	})()`)
@@ -169,6 +171,7 @@ func testHeatMap(t *testing.T, b *browsertest.Browser) {
 		"1.2: lost",
 		"1.2: amax", "smalllarge", chart.Shade(0.2).Light,
 		"step input weight | 0 5 5.1 | 10 5 5.1 | 20 5 5.1 | 30 5 5.1",
+		"0 5 10 15 20 25 30 0 1 2 3 4 5",
 	}, got)
 }
 
@@ -216,6 +219,16 @@ func testLivePage(t *testing.T, b *browsertest.Browser) {
 	write("step 5 of 8", 0)
 	browsertest.Until(t, o, status, "Running: step 5 of 8") // by itself
 	browsertest.Until(t, o, view, before)                   // what the reader had chosen
+	kept := browsertest.In[string](t, o, `(async () => { // while a reader keeps text selected
+		const now = Date.now, text = () => document.querySelector('.live').textContent.split(',')[0] + document.querySelector('.late').textContent;
+		getSelection().selectAllChildren(document.querySelector('figcaption'));
+		Date.now = () => now() + 300000;
+		await new Promise(done => setTimeout(done, 2500));
+		const kept = text();
+		getSelection().removeAllRanges();
+		return kept;
+	})()`)
+	require.Equal(t, "Running: step 5 of 8", kept)
 	write("step 6 of 8", 3*time.Minute)
 	browsertest.Until(t, o, status, "Was running: step 6 of 8")
 	browsertest.Until(t, o, `String(document.querySelector('.live')?.textContent.includes('It was not written again for 3 minutes'))`, "true")
@@ -305,6 +318,31 @@ func testManyPoints(t *testing.T, b *browsertest.Browser) {
 		chart.Chart{Title: "Bars", Series: []chart.Series{{Name: "a", Points: points, Mark: chart.Bars}}})
 	drawn := browsertest.Evaluate[int](t, b, file, `document.querySelectorAll('canvas').length`)
 	require.Equal(t, 2, drawn)
+}
+
+// testReplacedChartsEnd: nothing of them is kept, neither of those of a part of a page nor of the curves of a row.
+func testReplacedChartsEnd(t *testing.T, b *browsertest.Browser) {
+	var html bytes.Buffer
+	p := Page{Script: "window.own = { views, scheme, drawCharts };\n"}
+	p.Charts(atlas()[:2]...)
+	p.HeatMap(heatMap(2, 3, 4))
+	require.NoError(t, p.Write(&html, "Replaced"))
+	file := filepath.Join(t.TempDir(), "replaced.html")
+	require.NoError(t, os.WriteFile(file, html.Bytes(), 0o666))
+	kept := browsertest.Evaluate[[]int](t, b, file, `(() => {
+		const { views, scheme, drawCharts } = own;
+		const count = () => [views.length, scheme.watchers.length], before = count();
+		const map = views.find(view => view.curves), old = [views[0].u, map.curves.u], was = views[0].figure, figure = was.cloneNode(true);
+		figure.querySelectorAll('.plot, .legend, .tools').forEach(e => e.replaceChildren());
+		was.replaceWith(figure);
+		drawCharts(figure.parentElement.appendChild(document.createElement('div')).appendChild(figure).parentElement);
+		map.showSeries(1);
+		return [...before, ...count(), ...old.map(u => u.root.parentNode ? 1 : 0), views.filter(view => view.figure === figure).length];
+	})()`)
+	require.Len(t, kept, 7)
+	require.EqualValues(t, 3, kept[0])
+	require.Equal(t, kept[:2], kept[2:4], "views and watchers")
+	require.Equal(t, []int{0, 0, 1}, kept[4:], "neither is in its plot, and the new one is drawn")
 }
 
 // testTicksOfScriptAreThoseOfPictures: both have the labels that the table says.

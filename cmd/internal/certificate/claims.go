@@ -57,7 +57,7 @@ func (a claims) Advice() string {
 	case len(a.Broken) == 0:
 		return ""
 	case slices.ContainsFunc(a.Broken, chosen):
-		return "Where there is a scale that loses nothing, --profile te-block-pow2 finds it."
+		return "Where there is a scale that loses nothing, --recipe te-block-pow2 finds it."
 	}
 	return "To keep them, leave them out with --except, or convert to a layout of values, " +
 		"such as bf16."

@@ -304,7 +304,7 @@ func TestResumeWithOtherOptions(t *testing.T) {
 		{"--hidden is 32, but DIR was saved with 24", func(o *Options) { o.Hidden = 32 }},
 		{"--lr is 0.005000000000000001, but DIR was saved with 0.005", func(o *Options) { o.LearningRate = math.Nextafter(o.LearningRate, 1) }},
 		{"--seed is 2, but DIR was saved with 1", func(o *Options) { o.Seed = 2 }},
-		{"--profile is te-delayed, but DIR was saved with te-block-pow2", func(o *Options) { o.Profile = scaling.TEDelayed }},
+		{"--recipe is te-delayed, but DIR was saved with te-block-pow2", func(o *Options) { o.Profile = scaling.TEDelayed }},
 		{"--gradient-format is e5m2, but DIR was saved with e4m3", func(o *Options) { o.GradientFormat = fp8.E5M2 }},
 		{"--stochastic is true, but DIR was saved with false", func(o *Options) { o.Stochastic = true }},
 		{"DIR was saved with another --model: leave it out, or give the same", func(o *Options) { o.MoE = true }},

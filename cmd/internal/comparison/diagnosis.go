@@ -241,18 +241,18 @@ func (r *Result) advice(v Diagnosis, sick int) (all []string) {
 	if found[saturated] || found[flushed] {
 		switch {
 		case r.health.delayed:
-			scales = append(scales, "Take scales from the values themselves, by --profile te-current or te-block-pow2: delayed ones follow "+
+			scales = append(scales, "Take scales from the values themselves, by --recipe te-current or te-block-pow2: delayed ones follow "+
 				"earlier steps. Where they must be delayed, give them a margin.")
 		case r.health.thresholds != telemetry.ThresholdsFor(fp8.E4M3):
 			scales = append(scales, "Take numbers of 8 bits, by --recipe mxfp8 or fp8.")
 		case found[saturated] && o.Recipe == "":
-			scales = append(scales, "Take a profile that does not round scales down, such as --profile te-block-pow2 or mx-rceil, or leave a margin.")
+			scales = append(scales, "Take a profile that does not round scales down, such as --recipe te-block-pow2 or mx-rceil, or leave a margin.")
 		}
 		if gradients && o.Recipe == "" && o.GradientFormat == fp8.E4M3 {
 			scales = append(scales, "Take --gradient-format e5m2, whose range is 2^14 times as wide as that of e4m3.")
 		}
 		if found[flushed] && !r.health.delayed && !strings.HasPrefix(string(o.Profile), "mx") && o.Recipe == "" {
-			scales = append(scales, "Take smaller blocks, by --profile mx-rceil.")
+			scales = append(scales, "Take smaller blocks, by --recipe mx-rceil.")
 		}
 		scales = append(scales, "Keep the layers in wider numbers: a rule of --rules with action widen goes from E4M3 to E5M2 and then to BF16 "+
 			"in all layers; nn.Config has BF16First and BF16Last for the first and the last layers.")

@@ -105,7 +105,7 @@ func TestSickRun(t *testing.T) {
 	head, _, _ := strings.Cut(table, "Sick:")
 	require.Equal(t, sick, strings.Count(head, "!"))
 	require.Equal(t, len(v.Findings)-sick, strings.Count(head, "?"))
-	for _, says := range []string{"What to try", "- Lower --lr, which is 0.3.", "--profile te-current", "margin", "BF16"} {
+	for _, says := range []string{"What to try", "- Lower --lr, which is 0.3.", "--recipe te-current", "margin", "BF16"} {
 		require.Contains(t, table, says)
 	}
 	for line := range strings.Lines(table) {
@@ -256,12 +256,12 @@ func TestAdvice(t *testing.T) {
 		says, not []string
 	}{
 		"delayed": {func(o *Options) { o.Profile = scaling.TEDelayed }, lossEvent(1, x, 500, 0, 0),
-			[]string{"--profile te-current", "margin", "--lr, which is 0.005"}, []string{"--gradient-format", "--landing", "smaller blocks"}},
+			[]string{"--recipe te-current", "margin", "--lr, which is 0.005"}, []string{"--gradient-format", "--landing", "smaller blocks"}},
 		"gradient": {func(*Options) {}, lossEvent(1, g, 0, 900, 0), []string{"--gradient-format e5m2", "mx-rceil"}, []string{"te-current", "round scales down"}},
 		"E5M2":     {func(o *Options) { o.GradientFormat = fp8.E5M2 }, lossEvent(1, g, 0, 900, 0), []string{"mx-rceil"}, []string{"--gradient-format"}},
 		"mx":       {func(o *Options) { o.Profile = scaling.MXFloor }, lossEvent(1, x, 100, 0, 0), []string{"round scales down", "--rules"}, []string{"smaller blocks"}},
-		"nvfp4":    {func(o *Options) { o.Recipe = "nvfp4" }, lossEvent(1, x, 0, 950, 0), []string{"--recipe mxfp8"}, []string{"--profile", "--gradient-format"}},
-		"NaN":      {func(*Options) {}, lossEvent(1, x, 0, 0, 1), []string{"--landing", "--lr"}, []string{"--profile", "--rules"}},
+		"nvfp4":    {func(o *Options) { o.Recipe = "nvfp4" }, lossEvent(1, x, 0, 950, 0), []string{"--recipe mxfp8"}, []string{"--recipe", "--gradient-format"}},
+		"NaN":      {func(*Options) {}, lossEvent(1, x, 0, 0, 1), []string{"--landing", "--lr"}, []string{"--recipe", "--rules"}},
 	} {
 		o := options(5)
 		c.change(&o)

@@ -141,7 +141,7 @@ func (o Options) Flags() []Flag {
 		value any
 	}
 	how := []option{
-		{"profile", o.Profile},
+		{recipeFlag, o.Profile},
 		{"gradient-format", strings.ToLower(o.GradientFormat.String())},
 		{"stochastic", o.Stochastic},
 	}

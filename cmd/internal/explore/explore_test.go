@@ -67,14 +67,32 @@ func TestParse(t *testing.T) {
 	require.ErrorContains(t, err, `number 2 of line 2, "four"`)
 	_, err = parse(" \n")
 	require.ErrorContains(t, err, "no number yet")
-	m, err = parse(strings.Repeat("1 ", most+5))
-	require.NoError(t, err)
-	require.Len(t, m.values, most)
-	require.Contains(t, m.about, "only the first 4096")
-	m, err = parse(strings.Repeat("1 2\n", most))
-	require.NoError(t, err)
-	require.Equal(t, [2]int{most / 2, 2}, [2]int{m.rows, m.cols})
-	require.Contains(t, m.about, "only the first 4096")
+	row := strings.Repeat("1 ", 2000) + "\n"
+	for _, c := range []struct {
+		text             string
+		rows, cols, left int // left is 0 where all are looked at
+	}{
+		{strings.Repeat("1 ", most), 1, most, 0},
+		{strings.Repeat("1 ", most+5), 1, most, most},
+		{strings.Repeat("1 2\n", most/2), most / 2, 2, 0},
+		{strings.Repeat("1 2\n", most), most / 2, 2, most},
+		{row + row, 2, 2000, 0},
+		{row + row + row, 2, 2000, 4000},
+		{row + row + "1\n" + row, 1, most, most},
+		{row + row + strings.Repeat("1 ", most-4000), 1, most, 0},
+		{strings.Repeat("1 ", 3000) + "\n" + strings.Repeat("1 ", 3000), 1, 3000, 3000},
+	} {
+		m, err = parse(c.text)
+		require.NoError(t, err)
+		require.Equal(t, [2]int{c.rows, c.cols}, [2]int{m.rows, m.cols})
+		require.Len(t, m.values, c.rows*c.cols)
+		_, said, _ := strings.Cut(m.about, ", typed")
+		if c.left == 0 {
+			require.Empty(t, said)
+		} else {
+			require.Equal(t, fmt.Sprintf("; only the first %d are looked at", c.left), said)
+		}
+	}
 }
 
 func section(data []byte) *io.SectionReader {

@@ -32,7 +32,8 @@ type matrix struct {
 	tensors    []string // of a file, those that can be looked at
 }
 
-// parse reads typed numbers. Lines of as many numbers each are rows.
+// parse reads typed numbers. Lines of as many numbers each are rows, of which whole ones are looked
+// at, or a part of the first.
 func parse(text string) (*matrix, error) {
 	m := &matrix{rows: 1}
 	even, left := true, false
@@ -52,23 +53,26 @@ func parse(text string) (*matrix, error) {
 			}
 			if len(m.values) < most {
 				m.values = append(m.values, float32(x))
+			} else {
+				left = true
 			}
 		}
 		if m.cols == 0 {
 			m.cols = len(fields)
 		}
-		even = even && len(fields) == m.cols && m.cols <= most
+		even = even && len(fields) == m.cols
 	}
 	if len(m.values) == 0 {
 		return nil, errors.New("there is no number yet: type some")
 	}
-	if !even || len(m.values)%m.cols != 0 {
+	if !even || m.cols > most {
 		m.cols = len(m.values)
 	}
 	m.rows = len(m.values) / m.cols
+	m.values = m.values[:m.rows*m.cols]
 	m.about = m.size() + ", typed"
-	if left || !even && len(m.values) == most {
-		m.about += fmt.Sprintf("; only the first %d are looked at", most)
+	if left {
+		m.about += fmt.Sprintf("; only the first %d are looked at", len(m.values))
 	}
 	return m, nil
 }

@@ -5,6 +5,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -68,6 +69,17 @@ func TestPageIsBounded(t *testing.T) {
 	require.Contains(t, string(text), "<h2>1000 of 1200 tensors, the riskiest first</h2>")
 	require.Equal(t, 1, strings.Count(string(text), "<summary>988 tensors more</summary>"))
 	require.Equal(t, 12+1, strings.Count(string(text), "<figure"))
+}
+
+// TestPageSaysTies: what is not told apart is said as help says it.
+func TestPageSaysTies(t *testing.T) {
+	help, err := os.ReadFile("../../octavo/help/inspect.txt")
+	require.NoError(t, err)
+	said := regexp.MustCompile(`Recipes are tied,.* told apart\.`).FindString(strings.Join(strings.Fields(string(help)), " "))
+	require.NotEmpty(t, said)
+	text, err := os.ReadFile(pageOf(t, View{Sort: ByRisk}, troubled(t)))
+	require.NoError(t, err)
+	require.Contains(t, string(text), said)
 }
 
 func TestPageEscapes(t *testing.T) {

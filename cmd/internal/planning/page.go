@@ -61,22 +61,26 @@ func (r *Report) StageChart() chart.Chart {
 		Title: "Memory of a rank of each stage", X: "stage", Y: "GiB", Stacked: true,
 		Description: "What a rank of each stage has of each kind, in GiB.",
 	}
+	stages := r.Stages[:min(len(r.Stages), mostRows)]
+	if n := len(r.Stages); n > mostRows {
+		c.Description += fmt.Sprintf(" The first %d of %d stages are shown.", mostRows, n)
+	}
 	add := func(name string, color chart.Key, of func(i int) int64) {
 		bars := chart.Series{Name: name, Color: color, Mark: chart.Bars}
-		for i := range r.Stages {
+		for i := range stages {
 			bars.Points = append(bars.Points, chart.Point{X: float64(i), Y: gib(of(i))})
 		}
 		c.Series = append(c.Series, bars)
 	}
 	for _, k := range r.kinds() {
-		add(k.Name, "", func(i int) int64 { return k.of(r.Stages[i]) })
+		add(k.Name, "", func(i int) int64 { return k.of(stages[i]) })
 	}
 	if r.Headroom != nil {
-		add("headroom for fragments", "grey", func(i int) int64 { return r.Stages[i].Reserved(*r.Headroom) - r.Stages[i].Total() })
+		add("headroom for fragments", "grey", func(i int) int64 { return stages[i].Reserved(*r.Headroom) - stages[i].Total() })
 		c.Lines = []chart.Reference{{Name: fmt.Sprintf("card of %g GiB", r.Card), Value: r.Card}}
 	}
-	for _, s := range r.Stages {
-		if len(r.Stages) <= mostLabels {
+	for _, s := range stages {
+		if len(stages) <= mostLabels {
 			c.Labels = append(c.Labels, strconv.Itoa(s.Stage))
 		}
 	}

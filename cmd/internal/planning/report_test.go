@@ -100,6 +100,14 @@ func TestStageChart(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, r.StageChart().Lines)
 	require.Len(t, r.StageChart().Series, 5)
+	require.NotContains(t, r.StageChart().Description, "first")
+
+	r.Stages = slices.Repeat(r.Stages[:1], 300)
+	c = r.StageChart()
+	require.Contains(t, c.Description, " The first 256 of 300 stages are shown.")
+	for _, of := range c.Series {
+		require.Len(t, of.Points, 256, "as many as the table has rows")
+	}
 }
 
 // TestWords has figures in words, rounded once, and none that is a thousand of the next.

@@ -2,7 +2,7 @@
 const whatIf = document.getElementById("what-if"), asked = JSON.parse(document.getElementById("asked").textContent);
 const refused = document.getElementById("refused"), flags = [...whatIf.querySelectorAll("[name]")];
 const valueOf = flag => flag.dataset.values ? flag.dataset.values.split(" ")[flag.value] : flag.value;
-let turn = 0; // of the last question: answers to others are late
+let turn = 0, later; // of the last question: answers to others are late
 
 async function ask() {
   const mine = ++turn;
@@ -32,6 +32,10 @@ const showFlag = flag => {
 };
 for (const flag of flags) {
   showFlag(flag);
-  flag.addEventListener("input", () => { showFlag(flag); ask(); });
+  flag.addEventListener("input", () => {
+    showFlag(flag);
+    clearTimeout(later);
+    later = setTimeout(ask, 150); // sliders move on
+  });
 }
 whatIf.hidden = false;

@@ -1,9 +1,10 @@
 // A page of what goes on is written again and again. This shows the newest, as the reader left it, but not while the
-// reader does something, and ever more rarely where it is not written any more.
+// reader does something, and ever more rarely where it is not written any more. Whether it is, its age says when it is
+// loaded: what is on show gets older while a reader does something, too.
 const live = (() => {
   const status = document.querySelector(".live"), { written, every, late } = status.dataset;
-  const said = status.querySelector(".late"), name = status.querySelector("strong"), running = name.textContent;
-  const loaded = Date.now();
+  const said = status.querySelector(".late"), name = status.querySelector("strong");
+  const loaded = Date.now(), age = (loaded - written) / 1000, isLate = age > late;
   let touched = 0;
   for (const what of ["pointerdown", "pointermove", "wheel", "touchmove", "keydown"]) {
     addEventListener(what, () => { touched = Date.now(); }, { capture: true, passive: true });
@@ -36,17 +37,19 @@ const live = (() => {
     return Math.round(seconds / 3600) + " hours";
   }
 
+  function say() {
+    if (!isLate) return;
+    name.textContent = name.textContent.replace("Running", "Was running");
+    said.textContent = ` It was not written again for ${span(age)}: the run was stopped or killed, or a step takes long, or this computer's clock is ahead.`;
+    status.classList.add("bad");
+  }
+
   function look() {
-    const age = (Date.now() - written) / 1000, isLate = age > late;
-    name.textContent = isLate ? running.replace("Running", "Was running") : running;
-    said.textContent = isLate
-      ? ` It was not written again for ${span(age)}: the run was stopped or killed, or a step takes long, or this computer's clock is ahead.` : "";
-    status.classList.toggle("bad", isLate);
     const wait = isLate ? Math.max(every, age / 4) : Number(every), since = (Date.now() - loaded) / 1000;
     const busy = document.hidden || Date.now() - touched < 3000 || !getSelection().isCollapsed;
     if (since < wait || busy) return;
     keep();
     location.reload();
   }
-  return { begin() { history.scrollRestoration = "manual"; restore(); look(); setInterval(look, 1000); } };
+  return { begin() { history.scrollRestoration = "manual"; restore(); say(); setInterval(look, 1000); } };
 })();

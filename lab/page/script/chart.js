@@ -390,11 +390,20 @@ class Chart {
     this.host.setAttribute("aria-keyshortcuts", "ArrowRight ArrowLeft Home End + - 0");
     this.host.addEventListener("keydown", event => this.key(event));
     this.host.addEventListener("blur", () => { free(); this.u.setCursor({ left: -10, top: -10 }); });
-    new ResizeObserver(() => {
+    this.resized = new ResizeObserver(() => {
       const size = this.size();
       if (size.width !== this.u.width || size.height !== this.u.height) this.u.setSize(size);
-    }).observe(this.host);
-    scheme.watchers.push(() => { this.colors = pageColors(); this.paintLegend(); this.u.redraw(false, true); });
+    });
+    this.resized.observe(this.host);
+    this.recolor = () => { this.colors = pageColors(); this.paintLegend(); this.u.redraw(false, true); };
+    scheme.watchers.push(this.recolor);
+  }
+
+  // end gives back what would keep a chart that was replaced.
+  end() {
+    scheme.watchers.splice(scheme.watchers.indexOf(this.recolor), 1);
+    this.resized.disconnect();
+    this.u.destroy();
   }
 
   // key moves the cursor from point to point, which the view follows, and zooms.
@@ -519,6 +528,12 @@ function save(text, name) {
   setTimeout(() => URL.revokeObjectURL(link.href), 1000);
 }
 
-// drawCharts draws those of a part of the page.
-function drawCharts(part) { part.querySelectorAll("figure.chart:not(.heat)").forEach(figure => views.push(new Chart(figure))); }
+// drawCharts draws those of a part of the page, and ends those that it replaced.
+function drawCharts(part) {
+  for (const old of views.filter(view => !view.figure.isConnected)) {
+    views.splice(views.indexOf(old), 1);
+    old.end();
+  }
+  part.querySelectorAll("figure.chart:not(.heat)").forEach(figure => views.push(new Chart(figure)));
+}
 drawCharts(document);

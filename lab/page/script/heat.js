@@ -240,11 +240,13 @@ class HeatMap {
     const data = document.createElement("script");
     data.type = "application/json";
     data.textContent = JSON.stringify({
-      title, x: this.column, y: measure.unit || measure.name, logX: false, logY, base2: false, whole: true, labels: null, zero: !logY, smooth: false, lines: [], series,
+      title, x: this.column, y: measure.unit || measure.name, logX: false, logY, base2: false, whole: true, labels: null, zero: !logY,
+      smooth: false, stacked: false, least: 0, shared: null, lines: [], series,
     });
     figure.append(data);
     const details = figure.querySelector("details");
     details.addEventListener("toggle", () => this.fill(details.querySelector("div"), measure, row), { once: true });
+    this.curves?.end();
     this.beside.replaceChildren(figure);
     this.curves = new Chart(figure);
   }
