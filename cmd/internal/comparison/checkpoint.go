@@ -186,8 +186,7 @@ func isMoE(flags []Flag) bool {
 }
 
 // recipeOf returns the recipe that flags ask for, in words.
-func recipeOf(flags []Flag) string {
-	text := "that of a profile"
+func recipeOf(flags []Flag) (text string) {
 	for _, f := range flags {
 		switch f.Name {
 		case recipeFlag:
