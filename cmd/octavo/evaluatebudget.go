@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -50,6 +52,9 @@ func (f *evaluateFlags) checkBudget() error {
 	return nil
 }
 
+// judging is the directory in the stage with the state of the run that judges what was chosen.
+const judging = "judge"
+
 // budgeted is a model of which a recipe is chosen for each linear layer.
 type budgeted struct {
 	*evaluateFlags
@@ -83,6 +88,12 @@ func (b *budgeted) run(ctx context.Context, read tokens.Tokens) (*show.Budget, *
 		return nil, nil, err
 	}
 	o.Recipes, o.LayerTokens = append(slices.Clone(b.recipes), mixed), -1
+	if o.State.Dir != "" { // that of the first run stays, so that --resume chooses the same
+		o.State.Dir = filepath.Join(o.State.Dir, judging)
+		if err := os.MkdirAll(o.State.Dir, 0o777); err != nil {
+			return nil, nil, err
+		}
+	}
 	b.bar.Unit("layers", "evaluate")
 	judged, err := evaluate.Run(ctx, b.from.Model, read.IDs[b.layers:], o)
 	if err != nil {
