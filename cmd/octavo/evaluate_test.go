@@ -258,6 +258,7 @@ func TestEvaluateBudget(t *testing.T) {
 	}
 	convert := []string{"convert", path("model"), "-o", path("none"), "--to", "ct-mixed", "--recipe-file"}
 	fail(t, 1, "model.layers.0.mlp.gate_proj.weight is [64 33] there and [64 32] in the model", append(convert, changed("64,\n        32", "64,\n        33"))...)
+	fail(t, 1, "model.layers.0.mlp.gate_proj is [64 33] there and [64 32] in the model", "evaluate", path("model"), "--text", path("text"), "--recipe-file", path("changed.json"))
 	fail(t, 1, `tensor "model.layers.0.mlp.down_proj.weight": there is no recipe for it among those of modules`, append(convert, changed("layers.0.mlp.down_proj", "layers.7.mlp.down_proj"))...)
 	fail(t, 1, "module model.layers.7.mlp.down_proj is none of the model's", "evaluate", path("model"), "--text", path("text"), "--recipe-file", path("changed.json"))
 	fail(t, 1, "it has version 3: want 1", append(convert, changed(`"version": 1`, `"version": 3`))...)

@@ -162,10 +162,14 @@ func mixedFrom(path string, from *hf.Unread) (evaluate.Recipe, error) {
 	mixed := evaluate.Recipe{Name: show.Mixed, Layers: map[string]evaluate.Recipe{}}
 	used := map[string]bool{}
 	for _, p := range from.Model.Params() {
-		name, _ := from.Module(p)
+		name, shape := from.Module(p)
 		layer, isWeight := strings.CutSuffix(p.Name, ".weight")
 		if of, ok := file.Modules[name]; ok && isWeight {
 			used[name] = true
+			if of.Shape != nil && !slices.Equal(of.Shape, shape) {
+				return evaluate.Recipe{}, fmt.Errorf("%s: %s is %v there and %v in the model: the file is of another one",
+					textout.Name(path), textout.Name(name), of.Shape, shape)
+			}
 			if mixed.Layers[layer], err = evaluate.ParseRecipe(of.Recipe); err != nil {
 				return evaluate.Recipe{}, err
 			}
