@@ -69,12 +69,12 @@ func NewBudget(asked, mixed float64, bits map[string]float64, chosen []Choice, s
 	return b
 }
 
-// best returns the recipe for all linear layers that fits and loses least; nil if none fits.
+// best returns the recipe for all linear layers that fits, has finite logits and loses least; nil if
+// none does.
 func (b *Budget) best() (best *Uniform) {
 	for i := range b.Uniform {
 		u := &b.Uniform[i]
-		// A larger loss is one by which what was chosen loses less more.
-		if u.Fits && (best == nil || u.Loss.Mean > best.Loss.Mean) {
+		if u.Fits && u.result.NonFinite == 0 && (best == nil || u.result.Difference.Mean < best.result.Difference.Mean) {
 			best = u
 		}
 	}
@@ -114,8 +114,15 @@ func (b *Budget) Finding(windows int) string {
 	case len(recipes) == 1:
 		return fmt.Sprintf("Nothing mixed was found better within %s bits a weight than %s for all linear layers, of %s.",
 			bitsText(b.Asked), b.Chosen[0].Recipe, bitsText(b.Bits))
+	case b.result.NonFinite > 0:
+		return fmt.Sprintf("%s, and its logits are NaN or infinite for %s.", head, textout.Count(b.result.NonFinite, "token"))
+	case best == nil && slices.ContainsFunc(b.Uniform, func(u Uniform) bool { return u.Fits }):
+		head += ", and no recipe for all linear layers that does has finite logits"
 	case best == nil:
-		return head + ", and no recipe for all linear layers does. It loses " +
+		head += ", and no recipe for all linear layers does"
+	}
+	if best == nil {
+		return head + ". It loses " +
 			plusMinus(float64(b.result.Difference.Mean), float64(b.result.Difference.Error), "%.3g") + " nats a token more than FP32."
 	}
 	of := fmt.Sprintf("%s, of %s, the best of those for all linear layers that fit", best.Recipe, bitsText(best.Bits))

@@ -101,7 +101,14 @@ func TestBudgetFinding(t *testing.T) {
 		"few":    finding(less[:7], less[:7], same),
 		"one":    finding(less, less, func(b *Budget) { b.Chosen[1].Recipe = "mxfp4" }),
 		"none":   finding(less, less, func(b *Budget) { b.Uniform[0].Fits = false }),
-		"nan":    finding(repeat(math.NaN()), less, same),
+		"nan":    finding(repeat(math.NaN()), less, func(b *Budget) { b.result.NonFinite = 2 }),
+		"nans": finding(less, less, func(b *Budget) { // of a recipe for all, beside another
+			b.Uniform[0].result.NonFinite, b.Uniform[0].result.Difference.Mean, b.Uniform[1].Fits = 3, jsonfloat.Number(math.NaN()), true
+		}),
+		"all nans": finding(less, less, func(b *Budget) { b.Uniform[0].result.NonFinite = 3 }),
+		"two": finding(less, less, func(b *Budget) {
+			b.Uniform[0].result.Difference.Mean, b.Uniform[1].result.Difference.Mean, b.Uniform[1].Fits = 0.5, 0.25, true
+		}),
 	}
 	for _, x := range []struct{ sentence, of, not string }{
 		{"It loses 0.19 ± 0.004 nats a token less than mxfp4, of 4.25, the best of those for all linear layers that fit", "less", "more"},
@@ -112,7 +119,10 @@ func TestBudgetFinding(t *testing.T) {
 		{"its distribution is closer to FP32's, by 0.19 ± 0.004 nats.", "less", "around"},
 		{"its distribution is further from FP32's, by 0.25 ± 0.02 nats.", "more", "less"},
 		{"Its loss is not told apart from that of mxfp4", "around", "less"},
-		{"Its loss is not told apart from that of mxfp4", "nan", "less"},
+		{"A mixed recipe of 4.75 bits a weight fits into 5, and its logits are NaN or infinite for 2 tokens.", "nan", "less"},
+		{"nats a token less than mxfp8, of 8.25, the best of those for all linear layers that fit", "nans", "less"},
+		{"nats a token less than mxfp8, of 8.25, the best of those for all linear layers that fit", "two", "less"},
+		{"no recipe for all linear layers that does has finite logits. It loses", "all nans", "none"},
 		{"; nor are their divergences from FP32 told apart.", "around", "closer"},
 		{"; their divergences from FP32 are not told apart.", "loss", "around"},
 		{"Its loss is not told apart from that of mxfp4, of 4.25, the best of those for all linear layers that fit; its distribution is closer", "closer", "less"},
