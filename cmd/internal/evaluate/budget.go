@@ -102,8 +102,9 @@ func Told(d evaluate.Mean, windows int, less, more string) string {
 	return fmt.Sprintf(more, amount)
 }
 
-// Finding says how good what was chosen is, and no more than standard errors show.
-func (b *Budget) Finding(windows int) string {
+// Finding says how good what was chosen is on the text of r, and no more than standard errors show.
+func (b *Budget) Finding(r *Report) string {
+	windows, reference := r.Windows, r.reference()
 	head := fmt.Sprintf("A mixed recipe of %s bits a weight fits into %s", bitsText(b.Bits), bitsText(b.Asked))
 	recipes := map[string]bool{}
 	for _, c := range b.Chosen {
@@ -123,11 +124,11 @@ func (b *Budget) Finding(windows int) string {
 	}
 	if best == nil {
 		return head + ". It loses " +
-			plusMinus(float64(b.result.Difference.Mean), float64(b.result.Difference.Error), "%.3g") + " nats a token more than FP32."
+			plusMinus(float64(b.result.Difference.Mean), float64(b.result.Difference.Error), "%.3g") + " nats a token more than " + reference + "."
 	}
 	of := fmt.Sprintf("%s, of %s, the best of those for all linear layers that fit", best.Recipe, bitsText(best.Bits))
 	loss := Told(best.Loss, windows, "It loses %s nats a token less than ", "It loses %s nats a token more than ")
-	kl := Told(best.KL, windows, "its distribution is closer to FP32's, by %s nats", "its distribution is further from FP32's, by %s nats")
+	kl := Told(best.KL, windows, "its distribution is closer to that of "+reference+", by %s nats", "its distribution is further from that of "+reference+", by %s nats")
 	switch {
 	case windows < enough:
 		return fmt.Sprintf("%s. %s are too few to tell what it loses from %s: %d would do.",
@@ -136,9 +137,9 @@ func (b *Budget) Finding(windows int) string {
 		loss = "Its loss is not told apart from that of "
 	}
 	if kl == "" {
-		kl = "nor are their divergences from FP32 told apart"
+		kl = "nor are their divergences from " + reference + " told apart"
 		if !strings.HasPrefix(loss, "Its") {
-			kl = "their divergences from FP32 are not told apart"
+			kl = "their divergences from " + reference + " are not told apart"
 		}
 	}
 	return head + ". " + loss + of + "; " + kl + "."
@@ -151,7 +152,7 @@ const counted = "Bits a weight are the codes and scales of the linear layers tha
 	"of their values: not biases, embedding, norms, routers and head."
 
 func (b *Budget) writeText(w *bufio.Writer, r *Report, top int) {
-	fmt.Fprintf(w, "\n%s\n\n", textout.Wrap(b.Finding(r.Windows), 80, ""))
+	fmt.Fprintf(w, "\n%s\n\n", textout.Wrap(b.Finding(r), 80, ""))
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, b.Mode.String()+"\tbits\tperplexity\tloss\tKL\tmixed minus it: loss\tKL")
 	for _, u := range b.Uniform {
@@ -210,10 +211,10 @@ func (b *Budget) Lines() (lines []string) {
 }
 
 // put puts what was found on a page, with the layers alone that it was chosen by.
-func (b *Budget) put(p *page.Page, windows int) {
-	p.Put("<h2>%s bits a weight</h2>\n<p><strong>%s</strong></p>\n", bitsText(b.Asked), b.Finding(windows))
+func (b *Budget) put(p *page.Page, r *Report) {
+	p.Put("<h2>%s bits a weight</h2>\n<p><strong>%s</strong></p>\n", bitsText(b.Asked), b.Finding(r))
 	t := frame.Table{Label: "Recipes for the budget", Columns: slices.Concat(frame.Columns(frame.Whole, "recipe"),
-		frame.Columns(frame.Number, "bits", "loss above FP32's", "KL", "mixed minus it: loss", "KL"))}
+		frame.Columns(frame.Number, "bits", "loss above that of "+r.reference(), "KL", "mixed minus it: loss", "KL"))}
 	for _, u := range b.Uniform {
 		t.Rows = append(t.Rows, []any{u.Recipe, bitsText(u.Bits), lossText(u.result.Difference), klText(u.result.KL), lossText(u.Loss), lossText(u.KL)})
 	}
@@ -224,5 +225,5 @@ func (b *Budget) put(p *page.Page, windows int) {
 		p.Put("<li>%s</li>\n", line)
 	}
 	p.Put("</ul>\n")
-	(&Report{Evaluation: b.Sensitivity}).putLayers(p)
+	(&Report{Stored: r.Stored, Evaluation: b.Sensitivity}).putLayers(p)
 }
