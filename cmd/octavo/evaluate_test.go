@@ -43,7 +43,10 @@ type evaluation struct {
 		Recipe, Mode string
 		Perplexity   float64
 		KL           struct{ Mean float64 }
-		Layers       []struct{ Name string }
+
+		LargestKL, LargestLogit struct{ Place int }
+
+		Layers []struct{ Name string }
 	}
 }
 
@@ -204,6 +207,8 @@ func TestEvaluateBudget(t *testing.T) {
 		Results []struct {
 			Recipe string
 			Loss   struct{ Mean float64 }
+
+			LargestKL, LargestLogit struct{ Place int }
 		}
 		Budget struct {
 			Bits        float64
@@ -246,6 +251,8 @@ func TestEvaluateBudget(t *testing.T) {
 	require.InDelta(t, float64(bits)/float64(weights), found.Budget.Bits, 1e-12)
 	again := evaluateJSON(t, path("model"), "--text", path("rest"), "--recipe-file", path("recipes.json"), "--mode", "weights", "--layer-tokens", "0")
 	require.Equal(t, "mixed", again.Results[0].Recipe)
+	require.Equal(t, found.Results[3].LargestKL.Place, 128+again.Results[0].LargestKL.Place)
+	require.Equal(t, found.Results[3].LargestLogit.Place, 128+again.Results[0].LargestLogit.Place)
 	require.InEpsilon(t, math.Exp(got.Loss.Mean), again.Results[0].Perplexity, 1e-12)
 
 	recipes, err := os.ReadFile(path("recipes.json"))

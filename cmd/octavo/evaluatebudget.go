@@ -99,6 +99,11 @@ func (b *budgeted) run(ctx context.Context, read tokens.Tokens) (*show.Budget, *
 	if err != nil {
 		return nil, nil, err
 	}
+	for i := range judged.Results { // places are those in the whole text
+		of := &judged.Results[i]
+		of.LargestKL.Place += b.layers
+		of.LargestLogit.Place += b.layers
+	}
 	bits := map[string]float64{}
 	for _, r := range o.Recipes {
 		if bits[r.Name], err = evaluate.Bits(b.from.Model, r); err != nil {
