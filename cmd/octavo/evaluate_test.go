@@ -14,6 +14,7 @@ import (
 	"github.com/octavo-fp8/octavo/internal/filetest"
 	"github.com/octavo-fp8/octavo/internal/testutil"
 	"github.com/octavo-fp8/octavo/nn"
+	"github.com/octavo-fp8/octavo/nn/evaluate"
 	"github.com/octavo-fp8/octavo/nn/hf"
 	"github.com/octavo-fp8/octavo/safetensors"
 )
@@ -288,6 +289,27 @@ func TestEvaluateBudget(t *testing.T) {
 		fail(t, 2, says, append([]string{"evaluate", path("model"), "--text", path("text")}, args...)...)
 	}
 	fail(t, 1, "5 bits a weight are too few: these recipes take at least", "evaluate", path("model"), "--text", path("text"), "--layer-tokens", "64", "--budget", "5", "--recipe", "fp8,bf16")
+}
+
+// TestStageOfAnother: evaluate and convert leave what the other goes on from.
+func TestStageOfAnother(t *testing.T) {
+	_, dir, text := byteModel(t)
+	for left, line := range map[string][]string{
+		"model-00001-of-00002.safetensors.done": {"evaluate", dir, "--text", text, "--recipe", "fp8", "--max-tokens", "64", "--layer-tokens", "0", "-o"},
+		evaluate.StateName:                      {"convert", dir, "--to", "bf16", "-o"},
+	} {
+		out := filepath.Join(t.TempDir(), "out")
+		file := filepath.Join(out, ".octavo-partial", left)
+		require.NoError(t, os.MkdirAll(filepath.Dir(file), 0o777))
+		require.NoError(t, os.WriteFile(file, []byte("{}"), 0o666))
+		line = append(line, out)
+		for _, more := range [][]string{nil, {"--resume"}} {
+			fail(t, exitUsage, "cut off", append(line, more...)...)
+			require.FileExists(t, file)
+		}
+		succeed(t, append(line, "--overwrite")...)
+		require.NoFileExists(t, file)
+	}
 }
 
 type evaluationLoss struct{ Loss struct{ Mean float64 } }
