@@ -288,6 +288,11 @@ func TestEvaluateBudget(t *testing.T) {
 	} {
 		fail(t, 2, says, append([]string{"evaluate", path("model"), "--text", path("text")}, args...)...)
 	}
+	// A file that cannot be written is told of before the model is read, which there is none of here.
+	none := []string{"evaluate", path("none"), "--text", path("text"), "--budget", "5", "--recipe", "fp8,bf16", "--recipe-out"}
+	fail(t, 1, "name another file with --recipe-out", append(none, filepath.Join(path("none"), "x"))...)
+	fail(t, 2, "--html and --recipe-out name the same file", append(none, path("x"), "--html", folder+"/./x")...)
+	require.NoFileExists(t, path("x"))
 	fail(t, 1, "5 bits a weight are too few: these recipes take at least", "evaluate", path("model"), "--text", path("text"), "--layer-tokens", "64", "--budget", "5", "--recipe", "fp8,bf16")
 }
 

@@ -48,8 +48,24 @@ func (f *evaluateFlags) checkBudget() error {
 		return usagef("--budget is for one --mode, weights or both")
 	case f.layers == 0:
 		return usagef("--budget chooses by the runs layer by layer: leave out --layer-tokens 0")
+	case f.recipeOut == "":
+		return nil
 	}
+	recipes, errRecipes := filepath.Abs(f.recipeOut)
+	page, errPage := filepath.Abs(f.html)
+	if f.html != "" && errRecipes == nil && errPage == nil && recipes == page {
+		return usagef("--html and --recipe-out name the same file: give two")
+	}
+	file, err := atomicfile.Create(f.recipeOut) // which says now what would else be said after all the work
+	if err != nil {
+		return aboutRecipeOut(err)
+	}
+	file.Close()
 	return nil
+}
+
+func aboutRecipeOut(err error) error {
+	return fmt.Errorf("%w: name another file with --recipe-out", err)
 }
 
 // judging is the directory in the stage with the state of the run that judges what was chosen.
@@ -115,7 +131,8 @@ func (b *budgeted) run(ctx context.Context, read tokens.Tokens) (*show.Budget, *
 		chosen = append(chosen, show.Choice{Name: b.module(l.Name), Layer: l.Layer, Kind: l.Kind, Recipe: mixed.Layers[l.Name].Name})
 	}
 	found := show.NewBudget(b.budget, bits[mixed.Name], bits, chosen, sensitivity, judged)
-	return found, judged, b.write(found, mixed)
+	b.found = b.fileOf(found, mixed)
+	return found, judged, nil
 }
 
 // param returns the weight of a linear layer.
@@ -127,20 +144,23 @@ func (b *budgeted) module(layer string) string {
 	return name
 }
 
-// write writes the recipe file.
-func (b *budgeted) write(found *show.Budget, mixed evaluate.Recipe) error {
-	if b.recipeOut == "" {
-		return nil
-	}
+// fileOf returns the recipe file.
+func (b *budgeted) fileOf(found *show.Budget, mixed evaluate.Recipe) *evaluate.RecipeFile {
 	modules := evaluate.RecipesOfModules{}
 	for layer, r := range mixed.Layers {
 		name, shape := b.from.Module(b.param(layer))
 		modules[name] = evaluate.ModuleRecipe{Recipe: r.Name, Shape: shape}
 	}
-	file := evaluate.NewRecipeFile(found.Bits, found.Mode, modules)
-	err := atomicfile.Write(b.recipeOut, func(w io.Writer) error { return jsonout.Print(w, file) })
-	if err != nil {
-		return fmt.Errorf("%w: name another file with --recipe-out", err)
+	return evaluate.NewRecipeFile(found.Bits, found.Mode, modules)
+}
+
+// writeRecipes writes the recipe file that --recipe-out asks for.
+func (f *evaluateFlags) writeRecipes() error {
+	if f.recipeOut == "" {
+		return nil
+	}
+	if err := atomicfile.Write(f.recipeOut, func(w io.Writer) error { return jsonout.Print(w, f.found) }); err != nil {
+		return aboutRecipeOut(err)
 	}
 	return nil
 }
