@@ -49,8 +49,8 @@ func message(err error) string {
 	return err.Error()
 }
 
-// checkRecipes returns an error unless each recipe is of a weight that there is, and modules that
-// loaders want in one scheme are.
+// checkRecipes returns an error unless each recipe is of a weight that there is and that is
+// quantized by it, and modules that loaders want in one scheme are.
 func (p *Plan) checkRecipes(rules []*Rule, o PlanOptions) error {
 	if o.Recipes == nil {
 		return nil
@@ -69,8 +69,13 @@ func (p *Plan) checkRecipes(rules []*Rule, o PlanOptions) error {
 	for i, w := range p.source.weights {
 		module, _ := stem(w.Name)
 		known[module] = true
-		if _, named := o.Recipes[module]; !named {
+		recipe, named := o.Recipes[module]
+		switch {
+		case !named:
 			continue
+		case recipe != nil && rules[i] == nil:
+			return sentinel.Errorf(ErrLayout, "tensor %q of %s and shape %v has a recipe, and layout %s can only leave it as it is",
+				w.Name, w.Parts[Codes].DType, w.Shape, p.Layout)
 		}
 		name := OneScheme(module)
 		if k, ok := first[name]; !ok {

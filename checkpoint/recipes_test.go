@@ -167,6 +167,8 @@ func TestRecipesRefused(t *testing.T) {
 			`there is no tensor "model.layers.7.mlp.up_proj.weight"`},
 		"a module too few": {"ct-mixed", func(m map[string]*scaling.Recipe) { delete(m, layer1+"mlp.up_proj") },
 			`tensor "model.layers.1.mlp.up_proj.weight": there is no recipe for it`},
+		"a norm": {"ct-mixed", func(m map[string]*scaling.Recipe) { m["model.norm"] = mx(fp8.E4M3) },
+			`tensor "model.norm.weight" of BF16 and shape [160] has a recipe, and layout ct-mixed can only leave it as it is`},
 		"queries alone": {"ct-mixed", func(m map[string]*scaling.Recipe) { m[layer1+"self_attn.q_proj"] = mx(fp8.E2M1) },
 			`tensor "model.layers.1.self_attn.q_proj.weight" has another recipe than "model.layers.1.self_attn.k_proj.weight"`},
 		"a gate alone in BF16": {"ct-mxfp8", func(m map[string]*scaling.Recipe) { m[layer1+"mlp.gate_proj"] = nil },
@@ -188,6 +190,17 @@ func TestRecipesRefused(t *testing.T) {
 	_, err := checkpoint.NewPlan(source, layout(t, "ct-mxfp8"), checkpoint.PlanOptions{
 		Recipes: recipesOf(source, func(string) *scaling.Recipe { return mx(fp8.E4M3) })})
 	require.NoError(t, err)
+
+	const name = "model.layers.0.mlp.experts.gate_up_proj"
+	stack := model(t, `{}`, random(name, 1, 2, 64, 64), random("m.weight", 2, 64, 64))
+	recipes := map[string]*scaling.Recipe{"m": mx(fp8.E4M3), name: mx(fp8.E4M3)}
+	_, err = checkpoint.NewPlan(stack, layout(t, "ct-mixed"), checkpoint.PlanOptions{Recipes: recipes})
+	require.ErrorIs(t, err, checkpoint.ErrLayout)
+	require.ErrorContains(t, err, `tensor "`+name+`" of BF16 and shape [2 64 64] has a recipe`)
+	recipes[name] = nil
+	p, err := checkpoint.NewPlan(stack, layout(t, "ct-mixed"), checkpoint.PlanOptions{Recipes: recipes})
+	require.NoError(t, err)
+	require.Equal(t, []string{name}, p.Ignored)
 }
 
 // TestOneScheme has what loaders make one module of: vLLM's packed_modules_mapping and its FusedMoE.

@@ -322,7 +322,10 @@ func (c *conversion) checkAlone() error {
 func (c *conversion) resume(cmd *cobra.Command, stage string, f *convertFlags) (err error) {
 	c.before, err = c.plan.Done(stage)
 	out := textout.Name(c.out)
+	_, other := os.Lstat(filepath.Join(stage, evaluate.StateName))
 	switch {
+	case other == nil:
+		return usagef("%s has an evaluation that was cut off: name another directory with -o, or replace that with --overwrite", out)
 	case !f.resume && (c.before > 0 || errors.Is(err, checkpoint.ErrPlan)):
 		return usagef("%s has a conversion that was cut off: go on with --resume, or start again with --overwrite", out)
 	case errors.Is(err, checkpoint.ErrPlan):

@@ -30,6 +30,7 @@ type evaluateFlags struct {
 	budget            float64
 	recipeOut         string
 	recipeFile        string
+	found             *evaluate.RecipeFile // for recipeOut
 	asJSON            bool
 
 	out, stage        string // the directory of the run and where its files lie until it is complete
@@ -49,13 +50,13 @@ func newEvaluateCommand() *cobra.Command {
 			if (f.text == "") == (f.tokens == "") {
 				return usagef("want a text to evaluate the model on: give --text or --tokens, one of them")
 			}
-			if err := f.checkBudget(); err != nil {
-				return err
-			}
 			for _, out := range []string{f.html, f.recipeOut} {
 				if err := sameFiles(append(show.Files(args[0]), f.text, f.tokens, f.recipeFile), out); err != nil {
 					return err
 				}
+			}
+			if err := f.checkBudget(); err != nil {
+				return err
 			}
 			f.command = commandLine(cmd, args)
 			return runEvaluate(cmd, args[0], &f)
@@ -105,6 +106,9 @@ func runEvaluate(cmd *cobra.Command, path string, f *evaluateFlags) error {
 		report.Stored = f.stored
 	}
 	if err = f.end(run, report, err); err != nil {
+		return err
+	}
+	if err := f.writeRecipes(); err != nil {
 		return err
 	}
 	if err := writePage(f.html, "--html", func(w io.Writer, machine string) error {

@@ -14,6 +14,7 @@ import (
 	"github.com/octavo-fp8/octavo/internal/filetest"
 	"github.com/octavo-fp8/octavo/internal/testutil"
 	"github.com/octavo-fp8/octavo/nn"
+	"github.com/octavo-fp8/octavo/nn/evaluate"
 	"github.com/octavo-fp8/octavo/nn/hf"
 	"github.com/octavo-fp8/octavo/safetensors"
 )
@@ -43,7 +44,10 @@ type evaluation struct {
 		Recipe, Mode string
 		Perplexity   float64
 		KL           struct{ Mean float64 }
-		Layers       []struct{ Name string }
+
+		LargestKL, LargestLogit struct{ Place int }
+
+		Layers []struct{ Name string }
 	}
 }
 
@@ -203,6 +207,8 @@ func TestEvaluateBudget(t *testing.T) {
 		Results []struct {
 			Recipe string
 			Loss   struct{ Mean float64 }
+
+			LargestKL, LargestLogit struct{ Place int }
 		}
 		Budget struct {
 			Bits        float64
@@ -245,6 +251,8 @@ func TestEvaluateBudget(t *testing.T) {
 	require.InDelta(t, float64(bits)/float64(weights), found.Budget.Bits, 1e-12)
 	again := evaluateJSON(t, path("model"), "--text", path("rest"), "--recipe-file", path("recipes.json"), "--mode", "weights", "--layer-tokens", "0")
 	require.Equal(t, "mixed", again.Results[0].Recipe)
+	require.Equal(t, found.Results[3].LargestKL.Place, 128+again.Results[0].LargestKL.Place)
+	require.Equal(t, found.Results[3].LargestLogit.Place, 128+again.Results[0].LargestLogit.Place)
 	require.InEpsilon(t, math.Exp(got.Loss.Mean), again.Results[0].Perplexity, 1e-12)
 
 	recipes, err := os.ReadFile(path("recipes.json"))
@@ -257,6 +265,7 @@ func TestEvaluateBudget(t *testing.T) {
 	}
 	convert := []string{"convert", path("model"), "-o", path("none"), "--to", "ct-mixed", "--recipe-file"}
 	fail(t, 1, "model.layers.0.mlp.gate_proj.weight is [64 33] there and [64 32] in the model", append(convert, changed("64,\n        32", "64,\n        33"))...)
+	fail(t, 1, "model.layers.0.mlp.gate_proj is [64 33] there and [64 32] in the model", "evaluate", path("model"), "--text", path("text"), "--recipe-file", path("changed.json"))
 	fail(t, 1, `tensor "model.layers.0.mlp.down_proj.weight": there is no recipe for it among those of modules`, append(convert, changed("layers.0.mlp.down_proj", "layers.7.mlp.down_proj"))...)
 	fail(t, 1, "module model.layers.7.mlp.down_proj is none of the model's", "evaluate", path("model"), "--text", path("text"), "--recipe-file", path("changed.json"))
 	fail(t, 1, "it has version 3: want 1", append(convert, changed(`"version": 1`, `"version": 3`))...)
@@ -278,7 +287,33 @@ func TestEvaluateBudget(t *testing.T) {
 	} {
 		fail(t, 2, says, append([]string{"evaluate", path("model"), "--text", path("text")}, args...)...)
 	}
+	// A file that cannot be written is told of before the model is read, which there is none of here.
+	none := []string{"evaluate", path("none"), "--text", path("text"), "--budget", "5", "--recipe", "fp8,bf16", "--recipe-out"}
+	fail(t, 1, "name another file with --recipe-out", append(none, filepath.Join(path("none"), "x"))...)
+	fail(t, 2, "--html and --recipe-out name the same file", append(none, path("x"), "--html", folder+"/./x")...)
+	require.NoFileExists(t, path("x"))
 	fail(t, 1, "5 bits a weight are too few: these recipes take at least", "evaluate", path("model"), "--text", path("text"), "--layer-tokens", "64", "--budget", "5", "--recipe", "fp8,bf16")
+}
+
+// TestStageOfAnother: evaluate and convert leave what the other goes on from.
+func TestStageOfAnother(t *testing.T) {
+	_, dir, text := byteModel(t)
+	for left, line := range map[string][]string{
+		"model-00001-of-00002.safetensors.done": {"evaluate", dir, "--text", text, "--recipe", "fp8", "--max-tokens", "64", "--layer-tokens", "0", "-o"},
+		evaluate.StateName:                      {"convert", dir, "--to", "bf16", "-o"},
+	} {
+		out := filepath.Join(t.TempDir(), "out")
+		file := filepath.Join(out, ".octavo-partial", left)
+		require.NoError(t, os.MkdirAll(filepath.Dir(file), 0o777))
+		require.NoError(t, os.WriteFile(file, []byte("{}"), 0o666))
+		line = append(line, out)
+		for _, more := range [][]string{nil, {"--resume"}} {
+			fail(t, exitUsage, "cut off", append(line, more...)...)
+			require.FileExists(t, file)
+		}
+		succeed(t, append(line, "--overwrite")...)
+		require.NoFileExists(t, file)
+	}
 }
 
 type evaluationLoss struct{ Loss struct{ Mean float64 } }

@@ -64,6 +64,27 @@ func TestEvaluateIsResumed(t *testing.T) {
 	require.NotEmpty(t, strings.TrimSpace(want))
 }
 
+// TestEvaluateBudgetIsResumed kills an evaluation that judges what it chose: it goes on to the report of
+// one that was left alone.
+func TestEvaluateBudgetIsResumed(t *testing.T) {
+	_, dir, text := byteModel(t)
+	line := []string{"evaluate", dir, "--text", text, "--recipe", "mxfp4,mxfp8,bf16", "--context", "16", "--budget", "6bits", "--layer-tokens", "64"}
+	want := succeed(t, append(line, "--json")...)
+	out := filepath.Join(t.TempDir(), "out")
+	line = append(line, "-o", out)
+	p := start(t, "", line...)
+	eventually(t, func() bool {
+		_, err := os.Stat(filepath.Join(out, ".octavo-partial", "judge", evaluate.StateName))
+		return err == nil
+	})
+	require.NoError(t, p.Process.Kill())
+	require.Equal(t, -int(syscall.SIGKILL), p.wait(t))
+	fail(t, exitUsage, "has an evaluation that was cut off", line...)
+	fail(t, exitData, "it is of another text", "evaluate", dir, "--text", text, "--recipe", "mxfp4", "--context", "16", "-o", out, "--resume")
+	require.Equal(t, want, succeed(t, append(line, "--json", "--resume")...))
+	require.ElementsMatch(t, []string{pageFile, resultFile, outdir.ManifestName}, entriesOf(t, out))
+}
+
 // writeText writes a text to a file.
 func writeText(t *testing.T, text string) string {
 	path := filepath.Join(t.TempDir(), "text")

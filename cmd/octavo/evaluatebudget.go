@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -46,9 +48,28 @@ func (f *evaluateFlags) checkBudget() error {
 		return usagef("--budget is for one --mode, weights or both")
 	case f.layers == 0:
 		return usagef("--budget chooses by the runs layer by layer: leave out --layer-tokens 0")
+	case f.recipeOut == "":
+		return nil
 	}
+	recipes, errRecipes := filepath.Abs(f.recipeOut)
+	page, errPage := filepath.Abs(f.html)
+	if f.html != "" && errRecipes == nil && errPage == nil && recipes == page {
+		return usagef("--html and --recipe-out name the same file: give two")
+	}
+	file, err := atomicfile.Create(f.recipeOut) // which says now what would else be said after all the work
+	if err != nil {
+		return aboutRecipeOut(err)
+	}
+	file.Close()
 	return nil
 }
+
+func aboutRecipeOut(err error) error {
+	return fmt.Errorf("%w: name another file with --recipe-out", err)
+}
+
+// judging is the directory in the stage with the state of the run that judges what was chosen.
+const judging = "judge"
 
 // budgeted is a model of which a recipe is chosen for each linear layer.
 type budgeted struct {
@@ -83,10 +104,21 @@ func (b *budgeted) run(ctx context.Context, read tokens.Tokens) (*show.Budget, *
 		return nil, nil, err
 	}
 	o.Recipes, o.LayerTokens = append(slices.Clone(b.recipes), mixed), -1
+	if o.State.Dir != "" { // that of the first run stays, so that --resume chooses the same
+		o.State.Dir = filepath.Join(o.State.Dir, judging)
+		if err := os.MkdirAll(o.State.Dir, 0o777); err != nil {
+			return nil, nil, err
+		}
+	}
 	b.bar.Unit("layers", "evaluate")
 	judged, err := evaluate.Run(ctx, b.from.Model, read.IDs[b.layers:], o)
 	if err != nil {
 		return nil, nil, err
+	}
+	for i := range judged.Results { // places are those in the whole text
+		of := &judged.Results[i]
+		of.LargestKL.Place += b.layers
+		of.LargestLogit.Place += b.layers
 	}
 	bits := map[string]float64{}
 	for _, r := range o.Recipes {
@@ -99,7 +131,8 @@ func (b *budgeted) run(ctx context.Context, read tokens.Tokens) (*show.Budget, *
 		chosen = append(chosen, show.Choice{Name: b.module(l.Name), Layer: l.Layer, Kind: l.Kind, Recipe: mixed.Layers[l.Name].Name})
 	}
 	found := show.NewBudget(b.budget, bits[mixed.Name], bits, chosen, sensitivity, judged)
-	return found, judged, b.write(found, mixed)
+	b.found = b.fileOf(found, mixed)
+	return found, judged, nil
 }
 
 // param returns the weight of a linear layer.
@@ -111,20 +144,23 @@ func (b *budgeted) module(layer string) string {
 	return name
 }
 
-// write writes the recipe file.
-func (b *budgeted) write(found *show.Budget, mixed evaluate.Recipe) error {
-	if b.recipeOut == "" {
-		return nil
-	}
+// fileOf returns the recipe file.
+func (b *budgeted) fileOf(found *show.Budget, mixed evaluate.Recipe) *evaluate.RecipeFile {
 	modules := evaluate.RecipesOfModules{}
 	for layer, r := range mixed.Layers {
 		name, shape := b.from.Module(b.param(layer))
 		modules[name] = evaluate.ModuleRecipe{Recipe: r.Name, Shape: shape}
 	}
-	file := evaluate.NewRecipeFile(found.Bits, found.Mode, modules)
-	err := atomicfile.Write(b.recipeOut, func(w io.Writer) error { return jsonout.Print(w, file) })
-	if err != nil {
-		return fmt.Errorf("%w: name another file with --recipe-out", err)
+	return evaluate.NewRecipeFile(found.Bits, found.Mode, modules)
+}
+
+// writeRecipes writes the recipe file that --recipe-out asks for.
+func (f *evaluateFlags) writeRecipes() error {
+	if f.recipeOut == "" {
+		return nil
+	}
+	if err := atomicfile.Write(f.recipeOut, func(w io.Writer) error { return jsonout.Print(w, f.found) }); err != nil {
+		return aboutRecipeOut(err)
 	}
 	return nil
 }
@@ -151,10 +187,14 @@ func mixedFrom(path string, from *hf.Unread) (evaluate.Recipe, error) {
 	mixed := evaluate.Recipe{Name: show.Mixed, Layers: map[string]evaluate.Recipe{}}
 	used := map[string]bool{}
 	for _, p := range from.Model.Params() {
-		name, _ := from.Module(p)
+		name, shape := from.Module(p)
 		layer, isWeight := strings.CutSuffix(p.Name, ".weight")
 		if of, ok := file.Modules[name]; ok && isWeight {
 			used[name] = true
+			if of.Shape != nil && !slices.Equal(of.Shape, shape) {
+				return evaluate.Recipe{}, fmt.Errorf("%s: %s is %v there and %v in the model: the file is of another one",
+					textout.Name(path), textout.Name(name), of.Shape, shape)
+			}
 			if mixed.Layers[layer], err = evaluate.ParseRecipe(of.Recipe); err != nil {
 				return evaluate.Recipe{}, err
 			}

@@ -8,6 +8,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/octavo-fp8/octavo/checkpoint"
 	show "github.com/octavo-fp8/octavo/cmd/internal/evaluate"
@@ -50,7 +52,17 @@ func (f *evaluateFlags) hasState() bool {
 
 // checkState returns an error unless there is what --resume goes on with, and else nothing to go on with.
 func (f *evaluateFlags) checkState() error {
-	_, err := outdir.Read(f.out)
+	entries, err := os.ReadDir(f.stage)
+	if err != nil {
+		return err
+	}
+	if !f.hasState() && slices.ContainsFunc(entries, func(e fs.DirEntry) bool {
+		return !strings.HasPrefix(e.Name(), "evaluate-") && !strings.HasPrefix(e.Name(), ".octavo-") // which nobody goes on from
+	}) {
+		return usagef("%s has what another command that was cut off goes on from: name another directory with -o, or replace that with --overwrite",
+			textout.Name(f.out))
+	}
+	_, err = outdir.Read(f.out)
 	switch out := textout.Name(f.out); {
 	case !f.resume && f.hasState():
 		return usagef("%s has an evaluation that was cut off: go on with --resume, or start again with --overwrite", out)

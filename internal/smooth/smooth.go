@@ -12,5 +12,5 @@ func Power(strength, x, w float64) int {
 	if !(x > 0 && x <= math.MaxFloat32 && w > 0 && w <= math.MaxFloat32) {
 		return 0
 	}
-	return int(math.Round(strength*math.Log2(x) - (1-strength)*math.Log2(w)))
+	return int(math.Round(float64(strength*math.Log2(x)) - float64((1-strength)*math.Log2(w))))
 }

@@ -11,11 +11,12 @@ import (
 	"github.com/octavo-fp8/octavo/internal/knapsack"
 	"github.com/octavo-fp8/octavo/internal/number"
 	"github.com/octavo-fp8/octavo/nn"
+	"github.com/octavo-fp8/octavo/scaling"
 	"github.com/octavo-fp8/octavo/tensor"
 )
 
 // weightBits returns how many bits the weight of a linear layer takes under r: its codes, the
-// scales of its blocks and the scale above them.
+// scales of its blocks and the scales above them.
 func (r Recipe) weightBits(rows, cols int) int64 {
 	n := int64(rows) * int64(cols)
 	format, block := 32, r.Weight.Block
@@ -27,7 +28,14 @@ func (r Recipe) weightBits(rows, cols int) int64 {
 			scale = 32
 		}
 		if q.Profile.Outer() {
+			under := q.OuterRows
+			if under == 0 && q.Profile == scaling.NVFP4TERow {
+				under = 1
+			}
 			outer = 32
+			if under > 0 {
+				outer *= int64((rows + under - 1) / under)
+			}
 		}
 	case r.Weight.Format == "":
 		scale = 0
@@ -43,7 +51,7 @@ func (r Recipe) weightBits(rows, cols int) int64 {
 
 // Bits returns how many bits a weight of the linear layers that [Run] quantizes takes under a
 // recipe, on average over all of their values: codes, in as many bits as their format has, scales
-// of blocks, of 8 bits or, in FP32, 32, and of NVFP4 the one of 32 above them. Biases, embedding,
+// of blocks, of 8 bits or, in FP32, 32, and of NVFP4 those of 32 above them. Biases, embedding,
 // norms, routers and head do not count. The error is [ErrOptions], of a recipe for other layers.
 func Bits(m *nn.Llama, r Recipe) (float64, error) {
 	run, err := newRunner(m)

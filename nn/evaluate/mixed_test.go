@@ -68,21 +68,27 @@ func TestBits(t *testing.T) {
 	squares := float64(2*1 + 2*1 + 3*1) // of 128x128
 	for name, want := range map[string]float64{
 		"bf16": 16 * weights, "fp8": 8*weights + 32*squares,
-		"mxfp4":           4*weights + 8*(2*16+2*8+2*40+16*2),        // blocks of 1x32: a row of 40 has two
-		"mx-floor:e3m2":   6*weights + 8*(2*16+2*8+2*40+16*2),        //
-		"torchao-rowwise": 8*weights + 32*(2*16+2*8+2*40+16),         //
-		"nvfp4-modelopt":  4*weights + 8*(2*16+2*8+2*40+16*3) + 7*32, // blocks of 1x16
-		"nvfp4":           4*weights + 8*(1+1+1+1+3+3+3) + 7*32,      // blocks of 16x16
-		"te-current":      8*weights + 32*7,                          //
+		"mxfp4":           4*weights + 8*(2*16+2*8+2*40+16*2),                         // blocks of 1x32: a row of 40 has two
+		"mx-floor:e3m2":   6*weights + 8*(2*16+2*8+2*40+16*2),                         //
+		"torchao-rowwise": 8*weights + 32*(2*16+2*8+2*40+16),                          //
+		"nvfp4-modelopt":  4*weights + 8*(2*16+2*8+2*40+16*3) + 7*32,                  // blocks of 1x16
+		"nvfp4":           4*weights + 8*(1+1+1+1+3+3+3) + 7*32,                       // blocks of 16x16
+		"nvfp4-te-row":    4*weights + 8*(2*16+2*8+2*40+16*3) + 32*(2*16+2*8+2*40+16), // and one of FP32 a row
+		"te-current":      8*weights + 32*7,                                           //
 	} {
 		got, err := Bits(m, recipe(t, name))
 		require.NoError(t, err)
 		require.InDelta(t, want/weights, got, 1e-12, name)
 	}
+	dozens := recipe(t, "nvfp4-te-row") // 16 rows are under 2 outer scales, 40 under 4
+	dozens.Weight.Recipe.OuterRows = 12
+	got, err := Bits(m, dozens)
+	require.NoError(t, err)
+	require.InDelta(t, (4*weights+8*(2*16+2*8+2*40+16*3)+32*(2*2+2*1+2*4+2.0))/weights, got, 1e-12)
 	half := layersOf(m, func(layer string) Recipe {
 		return recipe(t, map[bool]string{true: "bf16", false: "te-current"}[strings.Contains(layer, "layers.1")])
 	})
-	got, err := Bits(m, half)
+	got, err = Bits(m, half)
 	require.NoError(t, err)
 	require.InDelta(t, (16.0*weights+8*weights+32*7)/(2*weights), got, 1e-12)
 }

@@ -68,12 +68,12 @@ func NewBudget(asked, mixed float64, bits map[string]float64, chosen []Choice, s
 	return b
 }
 
-// best returns the recipe for all linear layers that fits and loses least; nil if none fits.
+// best returns the recipe for all linear layers that fits, has finite logits and loses least; nil if
+// none does.
 func (b *Budget) best() (best *Uniform) {
 	for i := range b.Uniform {
 		u := &b.Uniform[i]
-		// A larger loss is one by which what was chosen loses less more.
-		if u.Fits && (best == nil || u.Loss.Mean > best.Loss.Mean) {
+		if u.Fits && u.result.NonFinite == 0 && (best == nil || u.result.Difference.Mean < best.result.Difference.Mean) {
 			best = u
 		}
 	}
@@ -101,8 +101,9 @@ func Told(d evaluate.Mean, windows int, less, more string) string {
 	return fmt.Sprintf(more, amount)
 }
 
-// Finding says how good what was chosen is, and no more than standard errors show.
-func (b *Budget) Finding(windows int) string {
+// Finding says how good what was chosen is on the text of r, and no more than standard errors show.
+func (b *Budget) Finding(r *Report) string {
+	windows, reference := r.Windows, r.reference()
 	head := fmt.Sprintf("A mixed recipe of %s bits a weight fits into %s", bitsText(b.Bits), bitsText(b.Asked))
 	recipes := map[string]bool{}
 	for _, c := range b.Chosen {
@@ -113,13 +114,20 @@ func (b *Budget) Finding(windows int) string {
 	case len(recipes) == 1:
 		return fmt.Sprintf("Nothing mixed was found better within %s bits a weight than %s for all linear layers, of %s.",
 			bitsText(b.Asked), b.Chosen[0].Recipe, bitsText(b.Bits))
+	case b.result.NonFinite > 0:
+		return fmt.Sprintf("%s, and its logits are NaN or infinite for %s.", head, textout.Count(b.result.NonFinite, "token"))
+	case best == nil && slices.ContainsFunc(b.Uniform, func(u Uniform) bool { return u.Fits }):
+		head += ", and no recipe for all linear layers that does has finite logits"
 	case best == nil:
-		return head + ", and no recipe for all linear layers does. It loses " +
-			plusMinus(float64(b.result.Difference.Mean), float64(b.result.Difference.Error), "%.3g") + " nats a token more than FP32."
+		head += ", and no recipe for all linear layers does"
+	}
+	if best == nil {
+		return head + ". It loses " +
+			plusMinus(float64(b.result.Difference.Mean), float64(b.result.Difference.Error), "%.3g") + " nats a token more than " + reference + "."
 	}
 	of := fmt.Sprintf("%s, of %s, the best of those for all linear layers that fit", best.Recipe, bitsText(best.Bits))
 	loss := Told(best.Loss, windows, "It loses %s nats a token less than ", "It loses %s nats a token more than ")
-	kl := Told(best.KL, windows, "its distribution is closer to FP32's, by %s nats", "its distribution is further from FP32's, by %s nats")
+	kl := Told(best.KL, windows, "its distribution is closer to that of "+reference+", by %s nats", "its distribution is further from that of "+reference+", by %s nats")
 	switch {
 	case windows < enough:
 		return fmt.Sprintf("%s. %s are too few to tell what it loses from %s: %d would do.",
@@ -128,9 +136,9 @@ func (b *Budget) Finding(windows int) string {
 		loss = "Its loss is not told apart from that of "
 	}
 	if kl == "" {
-		kl = "nor are their divergences from FP32 told apart"
+		kl = "nor are their divergences from " + reference + " told apart"
 		if !strings.HasPrefix(loss, "Its") {
-			kl = "their divergences from FP32 are not told apart"
+			kl = "their divergences from " + reference + " are not told apart"
 		}
 	}
 	return head + ". " + loss + of + "; " + kl + "."
@@ -142,9 +150,15 @@ func bitsText(x float64) string { return fmt.Sprintf("%.4g", x) }
 const counted = "Bits a weight are the codes and scales of the linear layers that are quantized, by all " +
 	"of their values: not biases, embedding, norms, routers and head."
 
+<<<<<<< HEAD
 func (b *Budget) writeText(w io.Writer, r *Report, top int) {
 	fmt.Fprintf(w, "\n%s\n\n", textout.Wrap(b.Finding(r.Windows), 80, ""))
 	t := textout.NewTable(w)
+=======
+func (b *Budget) writeText(w *bufio.Writer, r *Report, top int) {
+	fmt.Fprintf(w, "\n%s\n\n", textout.Wrap(b.Finding(r), 80, ""))
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+>>>>>>> h-e
 	fmt.Fprintln(t, b.Mode.String()+"\tbits\tperplexity\tloss\tKL\tmixed minus it: loss\tKL")
 	for _, u := range b.Uniform {
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", u.Recipe, bitsText(u.Bits), perplexityCell(u.result),
@@ -202,10 +216,10 @@ func (b *Budget) Lines() (lines []string) {
 }
 
 // put puts what was found on a page, with the layers alone that it was chosen by.
-func (b *Budget) put(p *page.Page, windows int) {
-	p.Put("<h2>%s bits a weight</h2>\n<p><strong>%s</strong></p>\n", bitsText(b.Asked), b.Finding(windows))
+func (b *Budget) put(p *page.Page, r *Report) {
+	p.Put("<h2>%s bits a weight</h2>\n<p><strong>%s</strong></p>\n", bitsText(b.Asked), b.Finding(r))
 	t := frame.Table{Label: "Recipes for the budget", Columns: slices.Concat(frame.Columns(frame.Whole, "recipe"),
-		frame.Columns(frame.Number, "bits", "loss above FP32's", "KL", "mixed minus it: loss", "KL"))}
+		frame.Columns(frame.Number, "bits", "loss above that of "+r.reference(), "KL", "mixed minus it: loss", "KL"))}
 	for _, u := range b.Uniform {
 		t.Rows = append(t.Rows, []any{u.Recipe, bitsText(u.Bits), lossText(u.result.Difference), klText(u.result.KL), lossText(u.Loss), lossText(u.KL)})
 	}
@@ -216,5 +230,5 @@ func (b *Budget) put(p *page.Page, windows int) {
 		p.Put("<li>%s</li>\n", line)
 	}
 	p.Put("</ul>\n")
-	(&Report{Evaluation: b.Sensitivity}).putLayers(p)
+	(&Report{Stored: r.Stored, Evaluation: b.Sensitivity}).putLayers(p)
 }

@@ -32,7 +32,7 @@ func (r *Report) WritePage(w io.Writer, command, machine string) error {
 	}
 	p.Put("</p>\n")
 	if r.Budget != nil {
-		r.Budget.put(&p, r.Windows)
+		r.Budget.put(&p, r)
 	}
 	if len(r.Results) > 0 {
 		r.putRecipes(&p)

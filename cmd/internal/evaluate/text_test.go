@@ -65,6 +65,7 @@ func parts(kl ...jsonfloat.Number) (all []evaluate.PartCost) {
 // TestBudgetFinding has each sentence of what was found for a budget where standard errors show it, and
 // not where they do not.
 func TestBudgetFinding(t *testing.T) {
+	stored := "F32"
 	// What was chosen loses so much in each window, and a recipe for all linear layers 1.
 	finding := func(losses, kls []float64, change func(b *Budget)) string {
 		e := &evaluate.Evaluation{Windows: len(losses), Results: make([]evaluate.Result, 3)}
@@ -82,7 +83,7 @@ func TestBudgetFinding(t *testing.T) {
 		chosen := []Choice{{"a", 0, "q_proj", "mxfp4"}, {"b", 0, "up_proj", "mxfp8"}}
 		b := NewBudget(5, 4.75, map[string]float64{"mxfp4": 4.25, "mxfp8": 8.25}, chosen, e, e)
 		change(b)
-		return b.Finding(e.Windows)
+		return b.Finding(&Report{Stored: stored, Evaluation: e})
 	}
 	same := func(*Budget) {}
 	repeat := func(x ...float64) (all []float64) {
@@ -101,7 +102,23 @@ func TestBudgetFinding(t *testing.T) {
 		"few":    finding(less[:7], less[:7], same),
 		"one":    finding(less, less, func(b *Budget) { b.Chosen[1].Recipe = "mxfp4" }),
 		"none":   finding(less, less, func(b *Budget) { b.Uniform[0].Fits = false }),
-		"nan":    finding(repeat(math.NaN()), less, same),
+		"nan":    finding(repeat(math.NaN()), less, func(b *Budget) { b.result.NonFinite = 2 }),
+		"nans": finding(less, less, func(b *Budget) { // of a recipe for all, beside another
+			b.Uniform[0].result.NonFinite, b.Uniform[0].result.Difference.Mean, b.Uniform[1].Fits = 3, jsonfloat.Number(math.NaN()), true
+		}),
+		"all nans": finding(less, less, func(b *Budget) { b.Uniform[0].result.NonFinite = 3 }),
+		"two": finding(less, less, func(b *Budget) {
+			b.Uniform[0].result.Difference.Mean, b.Uniform[1].result.Difference.Mean, b.Uniform[1].Fits = 0.5, 0.25, true
+		}),
+	}
+	stored = "E4M3"
+	for name, c := range map[string]struct {
+		losses, kls []float64
+		change      func(*Budget)
+	}{"less": {less, less, same}, "more": {more, more, same}, "around": {around, around, same}, "loss": {less, around, same},
+		"none": {less, less, func(b *Budget) { b.Uniform[0].Fits = false }}} {
+		require.Equal(t, strings.ReplaceAll(texts[name], "FP32", "the model as it is"), finding(c.losses, c.kls, c.change))
+		require.Contains(t, texts[name], "FP32")
 	}
 	for _, x := range []struct{ sentence, of, not string }{
 		{"It loses 0.19 ± 0.004 nats a token less than mxfp4, of 4.25, the best of those for all linear layers that fit", "less", "more"},
@@ -109,10 +126,13 @@ func TestBudgetFinding(t *testing.T) {
 		{"less than", "less", "few"},
 		{"less than", "loss", "closer"},
 		{"It loses 0.25 ± 0.02 nats a token more than mxfp4", "more", "less"},
-		{"its distribution is closer to FP32's, by 0.19 ± 0.004 nats.", "less", "around"},
-		{"its distribution is further from FP32's, by 0.25 ± 0.02 nats.", "more", "less"},
+		{"its distribution is closer to that of FP32, by 0.19 ± 0.004 nats.", "less", "around"},
+		{"its distribution is further from that of FP32, by 0.25 ± 0.02 nats.", "more", "less"},
 		{"Its loss is not told apart from that of mxfp4", "around", "less"},
-		{"Its loss is not told apart from that of mxfp4", "nan", "less"},
+		{"A mixed recipe of 4.75 bits a weight fits into 5, and its logits are NaN or infinite for 2 tokens.", "nan", "less"},
+		{"nats a token less than mxfp8, of 8.25, the best of those for all linear layers that fit", "nans", "less"},
+		{"nats a token less than mxfp8, of 8.25, the best of those for all linear layers that fit", "two", "less"},
+		{"no recipe for all linear layers that does has finite logits. It loses", "all nans", "none"},
 		{"; nor are their divergences from FP32 told apart.", "around", "closer"},
 		{"; their divergences from FP32 are not told apart.", "loss", "around"},
 		{"Its loss is not told apart from that of mxfp4, of 4.25, the best of those for all linear layers that fit; its distribution is closer", "closer", "less"},
