@@ -150,15 +150,9 @@ func bitsText(x float64) string { return fmt.Sprintf("%.4g", x) }
 const counted = "Bits a weight are the codes and scales of the linear layers that are quantized, by all " +
 	"of their values: not biases, embedding, norms, routers and head."
 
-<<<<<<< HEAD
 func (b *Budget) writeText(w io.Writer, r *Report, top int) {
-	fmt.Fprintf(w, "\n%s\n\n", textout.Wrap(b.Finding(r.Windows), 80, ""))
-	t := textout.NewTable(w)
-=======
-func (b *Budget) writeText(w *bufio.Writer, r *Report, top int) {
 	fmt.Fprintf(w, "\n%s\n\n", textout.Wrap(b.Finding(r), 80, ""))
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
->>>>>>> h-e
+	t := textout.NewTable(w)
 	fmt.Fprintln(t, b.Mode.String()+"\tbits\tperplexity\tloss\tKL\tmixed minus it: loss\tKL")
 	for _, u := range b.Uniform {
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", u.Recipe, bitsText(u.Bits), perplexityCell(u.result),
