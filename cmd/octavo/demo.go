@@ -59,7 +59,8 @@ Try
   octavo inspect %[1]s/model.safetensors
   octavo quantize %[1]s/model.safetensors -o fp8.safetensors --recipe deepseek
   octavo gemm %[1]s/layer.safetensors --a x --b w -o c.safetensors
-  octavo verify %[1]s/layer.safetensors --a x --b w --got %[1]s/wrong.safetensors
+  octavo verify %[1]s/layer.safetensors --a x --b w --got %[1]s/wrong.safetensors \
+      --bound hopper-wgmma --promote 128
   octavo train --text %[1]s/text.txt --steps 20
 `, name)
 	_, err := io.WriteString(w, text)

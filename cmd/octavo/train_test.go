@@ -50,7 +50,7 @@ func TestTrain(t *testing.T) {
 	}
 	page, err := os.ReadFile(filepath.Join(out, "index.html"))
 	require.NoError(t, err)
-	require.Contains(t, string(page), "--profile te-block-pow2 --gradient-format e4m3 --stochastic=false --smooth none --moments fp32 --activations fp32 --telemetry-every 10")
+	require.Contains(t, string(page), "--recipe te-block-pow2 --gradient-format e4m3 --stochastic=false --smooth none --moments fp32 --activations fp32 --telemetry-every 10")
 	require.Contains(t, string(page), "octavo train --text "+filepath.Join(out, "..", "..", "text")+" --steps 4")
 }
 
@@ -82,7 +82,7 @@ func TestTrainCommandLine(t *testing.T) {
 		Moments: optim.MomentsBF16, Activations: nn.ActivationsFP8, TelemetryEvery: 3,
 	}
 	require.Equal(t, "octavo train --steps 7 --batch 0 --context 0 --dim 0 --layers 0 --heads 0 --hidden 0 --lr 1e-05 --seed 0"+
-		" --profile mx-floor --gradient-format e4m3 --stochastic=true --smooth token --moments bf16 --activations fp8 --telemetry-every 3", trainCommandLine(trainFlags{}, o))
+		" --recipe mx-floor --gradient-format e4m3 --stochastic=true --smooth token --moments bf16 --activations fp8 --telemetry-every 3", trainCommandLine(trainFlags{}, o))
 	for path, want := range map[string]string{
 		"../a/b-1.txt": "../a/b-1.txt",
 		"my text":      "'my text'",

@@ -186,10 +186,10 @@ func (r *Report) counts() (text frame.HTML) {
 // putGoals adds what was declared and found.
 func (r *Report) putGoals(p *page.Page) {
 	p.Put("<h3>Declared and found</h3>\n")
-	r.putPairs(p, "Goals: declared and found", r.goals(func(g Goal) bool { return !g.Control }))
+	r.putPairs(p, "Goals of "+r.Name+": declared and found", r.goals(func(g Goal) bool { return !g.Control }))
 	if controls := r.goals(func(g Goal) bool { return g.Control }); len(controls) > 0 {
 		p.Put("<h3>Controls</h3>\n<p>Each is known to be worse. A measure that catches it would have shown as much of a hypothesis; one that does not says little where it shows nothing.</p>\n")
-		r.putPairs(p, "Controls: declared and found", controls)
+		r.putPairs(p, "Controls of "+r.Name+": declared and found", controls)
 	}
 	if open := r.goals(func(g Goal) bool { return g.Undecided != "" && r.saysOf(g) }); len(open) > 0 {
 		p.Put("<h3>What could not be decided at this scale</h3>\n<ul>")

@@ -289,7 +289,7 @@ func TestWindow(t *testing.T) {
 	require.Equal(t, 24, from)
 	var first strings.Builder
 	r.writeFirst(&first)
-	require.Regexp(t, `(?m)^ +\.\.\.24 more\n +24 (.*\n)+ +\*30 (.*\n)+ +\.\.\.28 more$`, first.String())
+	require.Regexp(t, `(?m)^ +\.\.\.24 more\n24 (.*\n)+\*30 (.*\n)+ +\.\.\.28 more$`, first.String())
 	require.Equal(t, []string{"     0: 00"}, codeLines("00", 0))
 	long := codeLines(strings.Repeat("ab", 300), 128)
 	require.Len(t, long, 9)
