@@ -246,7 +246,7 @@ func (p *Plan) target(
 		return kept, nil
 	}
 	t := &Target{Weight: w, Scheme: rule.Scheme, Arithmetic: rule.Arithmetic}
-	if o.Arithmetic != "" {
+	if o.Arithmetic != "" && o.Recipes == nil {
 		t.Arithmetic = o.Arithmetic
 	}
 	if err := t.Arithmetic.Check(t.Scheme); err != nil {
