@@ -3,7 +3,6 @@
 package halves
 
 import (
-	"math"
 	"unsafe"
 
 	"github.com/x448/float16"
@@ -19,39 +18,6 @@ import (
 type Half interface {
 	float16.Float16 | fp8.BFloat16
 	Float32() float32
-}
-
-// Element is a type of results: float32 or a half.
-type Element interface {
-	float32 | float16.Float16 | fp8.BFloat16
-}
-
-// Value returns the value of x, exactly.
-func Value[T Element](x T) float32 {
-	switch x := any(x).(type) {
-	case fp8.BFloat16:
-		return x.Float32()
-	case float16.Float16:
-		return x.Float32()
-	default:
-		return x.(float32)
-	}
-}
-
-// Round rounds v to T, to nearest even. Every NaN is the canonical one.
-func Round[T Element](v float32) (x T) {
-	if v != v {
-		v = math.Float32frombits(0x7FC00000)
-	}
-	switch x := any(&x).(type) {
-	case *float32:
-		*x = v
-	case *fp8.BFloat16:
-		*x = fp8.BFloat16FromFloat32(v)
-	case *float16.Float16:
-		*x = float16.Fromfloat32(v)
-	}
-	return x
 }
 
 const short = "halves: destination shorter than source"

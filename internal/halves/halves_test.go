@@ -70,19 +70,3 @@ func TestNarrowBF16(t *testing.T) {
 	}
 	require.PanicsWithValue(t, short, func() { NarrowBF16(make([]fp8.BFloat16, 1), make([]float32, 2)) })
 }
-
-// TestElement compares single elements with the conversions of their types.
-func TestElement(t *testing.T) {
-	for _, v := range []float32{0, 1, -1.5, 0x1.01p0, 0x1.008p0, 65504, 65520, 0x1p-24, math.MaxFloat32, float32(math.Inf(-1))} {
-		require.Equal(t, v, Round[float32](v))
-		require.Equal(t, v, Value(v))
-		require.Equal(t, fp8.BFloat16FromFloat32(v), Round[fp8.BFloat16](v))
-		require.Equal(t, float16.Fromfloat32(v), Round[float16.Float16](v))
-		require.Equal(t, fp8.BFloat16FromFloat32(v).Float32(), Value(fp8.BFloat16FromFloat32(v)))
-		require.Equal(t, float16.Fromfloat32(v).Float32(), Value(float16.Fromfloat32(v)))
-	}
-	nan := math.Float32frombits(0xFFABCDEF)
-	require.Equal(t, uint32(0x7FC00000), math.Float32bits(Round[float32](nan)))
-	require.Equal(t, fp8.BFloat16(0x7FC0), Round[fp8.BFloat16](nan))
-	require.Equal(t, uint16(0x7E00), Round[float16.Float16](nan).Bits())
-}

@@ -268,6 +268,32 @@ func Seeds[T any](ctx context.Context, o lab.Options, n int, do func(ctx context
 	})
 }
 
+// Sample is what an experiment does with one seed.
+type Sample interface {
+	Open() error // what is trained, of which its work is
+	Work() int64
+	Measure(ctx context.Context, p *lab.Steps, workers int) error
+}
+
+// Measure measures samples side by side, the first of which has the seed of o and each other
+// the next.
+func Measure[S Sample](ctx context.Context, o lab.Options, p *lab.Steps, samples []S) error {
+	var work int64
+	for _, s := range samples {
+		if err := s.Open(); err != nil {
+			return err
+		}
+		work += s.Work()
+	}
+	p.Expect(work)
+	return SideBySide(ctx, o, len(samples), func(ctx context.Context, i, workers int) error {
+		if err := samples[i].Measure(ctx, p, workers); err != nil {
+			return fmt.Errorf("seed %d: %w", o.Seed+uint64(i), err)
+		}
+		return nil
+	})
+}
+
 // SideBySide calls do for each index below n, as many at once as there are
 // processors, which the calls share: many runs of one goroutine are faster than one
 // run of many. The first error, or the end of ctx, ends the context of all others.

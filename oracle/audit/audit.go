@@ -13,9 +13,9 @@ import (
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/gemm"
 	"github.com/octavo-fp8/octavo/internal/enum"
-	"github.com/octavo-fp8/octavo/internal/halves"
 	"github.com/octavo-fp8/octavo/internal/memory"
 	"github.com/octavo-fp8/octavo/internal/meter"
+	floating "github.com/octavo-fp8/octavo/internal/number"
 	"github.com/octavo-fp8/octavo/internal/workpool"
 	"github.com/octavo-fp8/octavo/oracle"
 	"github.com/octavo-fp8/octavo/oracle/fault"
@@ -342,7 +342,7 @@ func (s *subject[T]) distance(ctx context.Context, c []T, got []float64, o Optio
 	}
 	var all sums
 	for i, x := range c {
-		if math.Float32bits(halves.Value(x)) != math.Float32bits(halves.Value(s.honest[i])) {
+		if math.Float32bits(floating.Float32(x)) != math.Float32bits(floating.Float32(s.honest[i])) {
 			d.Different++
 		}
 		if w := s.right[i]; w-w == 0 { // of elements that have a size
@@ -360,7 +360,7 @@ func (s *subject[T]) referenceDistance() Distance {
 	for i, v := range s.reference {
 		w := s.right[i]
 		all.add(v, w)
-		if v != float64(halves.Value(s.honest[i])) && (v == v || w == w) {
+		if v != floating.Float64(s.honest[i]) && (v == v || w == w) {
 			d.Different++
 		}
 		e, limit := math.Abs(v-w), 0.0

@@ -13,7 +13,7 @@ import (
 
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/gemm"
-	"github.com/octavo-fp8/octavo/internal/halves"
+	floating "github.com/octavo-fp8/octavo/internal/number"
 	"github.com/octavo-fp8/octavo/oracle"
 	"github.com/octavo-fp8/octavo/oracle/fault"
 	"github.com/octavo-fp8/octavo/oracle/power"
@@ -70,7 +70,7 @@ func testRun[T gemm.Output](t *testing.T) {
 	round := func(v float64) float64 {
 		c := make([]T, 1)
 		narrow(c, []float32{float32(v)})
-		return float64(halves.Value(c[0]))
+		return floating.Float64(c[0])
 	}
 	bound, err := bounds[T](t.Context(), p, 1)
 	require.NoError(t, err)
@@ -83,7 +83,7 @@ func testRun[T gemm.Output](t *testing.T) {
 		var outside, different, far int
 		var errors, wants, worst float64
 		for i := range c {
-			g, w := float64(halves.Value(c[i])), round(want[i])
+			g, w := floating.Float64(c[i]), round(want[i])
 			e := math.Abs(g - w)
 			if e > bound[i] {
 				outside++

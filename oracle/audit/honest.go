@@ -5,8 +5,8 @@ import (
 	"fmt"
 
 	"github.com/octavo-fp8/octavo/gemm"
-	"github.com/octavo-fp8/octavo/internal/halves"
 	"github.com/octavo-fp8/octavo/internal/meter"
+	floating "github.com/octavo-fp8/octavo/internal/number"
 	"github.com/octavo-fp8/octavo/internal/parallel"
 	"github.com/octavo-fp8/octavo/oracle"
 	"github.com/octavo-fp8/octavo/oracle/fault"
@@ -146,7 +146,7 @@ func loop[T gemm.Output](ctx context.Context, c []T, p fault.Product, s addition
 				if p.Old != nil {
 					v += p.Old[i*size.N+j]
 				}
-				c[i*size.N+j] = halves.Round[T](v)
+				c[i*size.N+j] = floating.From[T](floating.Canonical(v))
 			}
 		}
 	})

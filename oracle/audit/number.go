@@ -1,29 +1,20 @@
 package audit
 
 import (
-	"github.com/x448/float16"
-
-	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/gemm"
-	"github.com/octavo-fp8/octavo/internal/halves"
+	floating "github.com/octavo-fp8/octavo/internal/number"
 	"github.com/octavo-fp8/octavo/oracle/fault"
 )
 
 // typeOf returns the type of C.
 func typeOf[T gemm.Output]() fault.Type {
-	switch any(*new(T)).(type) {
-	case fp8.BFloat16:
-		return fault.BFloat16
-	case float16.Float16:
-		return fault.Float16
-	}
-	return fault.Float32
+	return map[floating.Format]fault.Type{floating.BF16: fault.BFloat16, floating.FP16: fault.Float16}[floating.Of[T]()]
 }
 
 func widened[T gemm.Output](c []T) []float64 {
 	v := make([]float64, len(c))
 	for i, x := range c {
-		v[i] = float64(halves.Value(x))
+		v[i] = floating.Float64(x)
 	}
 	return v
 }
@@ -31,6 +22,6 @@ func widened[T gemm.Output](c []T) []float64 {
 // narrow rounds as many values as there are.
 func narrow[T gemm.Output](dst []T, src []float32) {
 	for i, v := range src {
-		dst[i] = halves.Round[T](v)
+		dst[i] = floating.From[T](floating.Canonical(v))
 	}
 }

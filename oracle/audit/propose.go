@@ -9,7 +9,7 @@ import (
 
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/gemm"
-	"github.com/octavo-fp8/octavo/internal/halves"
+	floating "github.com/octavo-fp8/octavo/internal/number"
 	"github.com/octavo-fp8/octavo/oracle"
 	"github.com/octavo-fp8/octavo/oracle/fault"
 	"github.com/octavo-fp8/octavo/oracle/power"
@@ -196,7 +196,7 @@ func exactSums[T gemm.Output](p fault.Product, seed uint64) Set {
 		old := make([]T, m*n)
 		narrow(old, s.old)
 		for i, v := range old {
-			s.old[i] = halves.Value(v)
+			s.old[i] = floating.Float32(v)
 		}
 	}
 	return s

@@ -10,7 +10,7 @@ import (
 
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/gemm"
-	"github.com/octavo-fp8/octavo/internal/halves"
+	floating "github.com/octavo-fp8/octavo/internal/number"
 	"github.com/octavo-fp8/octavo/oracle/fault"
 )
 
@@ -61,7 +61,7 @@ func testProposal[T gemm.Output](t *testing.T) {
 			}
 			changed := false
 			for j := range c {
-				g, w := halves.Value(c[j]), halves.Value(right[j])
+				g, w := floating.Float32(c[j]), floating.Float32(right[j])
 				changed = changed || math.Float32bits(g) != math.Float32bits(w) && !(g != g && w != w)
 			}
 			if changed {
@@ -86,7 +86,7 @@ func flatByHand[T gemm.Output](t *testing.T, p fault.Product, atol float64) (n i
 		}
 		outside, far := false, false
 		for i := range c {
-			e := math.Abs(float64(halves.Value(c[i])) - float64(halves.Value(want[i])))
+			e := math.Abs(floating.Float64(c[i]) - floating.Float64(want[i]))
 			outside = outside || !(e <= bound[i])
 			far = far || !(e <= atol)
 		}

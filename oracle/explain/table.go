@@ -65,6 +65,14 @@ func (t *Table[K, R]) Row(k K) (*R, error) {
 	return &t.rows[n], nil
 }
 
+// Of returns the row of a kind, and an empty one for an unknown kind.
+func (t *Table[K, R]) Of(k K) (r R) {
+	if row, err := t.Row(k); err == nil {
+		r = *row
+	}
+	return r
+}
+
 // Compare orders kinds as their rows are ordered.
 func (t *Table[K, R]) Compare(a, b K) int { return t.index[a] - t.index[b] }
 

@@ -11,7 +11,7 @@ import (
 
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/gemm"
-	"github.com/octavo-fp8/octavo/internal/halves"
+	"github.com/octavo-fp8/octavo/internal/number"
 	"github.com/octavo-fp8/octavo/internal/testutil"
 	"github.com/octavo-fp8/octavo/oracle"
 	"github.com/octavo-fp8/octavo/tensor"
@@ -362,7 +362,7 @@ func testAddends[T gemm.Output](t *testing.T, kind operandKind) {
 		p.Bias = append(p.Bias, float32(r.NormFloat64()*size))
 	}
 	for range want {
-		p.Old = append(p.Old, halves.Value(halves.Round[T](float32(r.NormFloat64()*size))))
+		p.Old = append(p.Old, number.Float32(number.From[T](number.Canonical(float32(r.NormFloat64()*size)))))
 	}
 	got := make([]T, len(want))
 	for _, f := range []Fault{

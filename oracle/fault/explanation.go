@@ -75,8 +75,8 @@ func seenIn(f Fault) string {
 
 // reports are public ones of the fault.
 func (f Fault) reports() []string {
-	row, err := table.Row(f.Kind)
-	if err != nil || row.reported != nil && !row.reported(f) {
+	row := table.Of(f.Kind)
+	if row.reported != nil && !row.reported(f) {
 		return nil
 	}
 	return row.reports

@@ -5,12 +5,9 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/x448/float16"
-
-	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/gemm"
-	"github.com/octavo-fp8/octavo/internal/halves"
 	"github.com/octavo-fp8/octavo/internal/meter"
+	"github.com/octavo-fp8/octavo/internal/number"
 	"github.com/octavo-fp8/octavo/internal/parallel"
 	"github.com/octavo-fp8/octavo/internal/sentinel"
 	"github.com/octavo-fp8/octavo/oracle"
@@ -115,7 +112,7 @@ func inject[T gemm.Output](ctx context.Context, c []T, f Fault, where Region, p 
 		}
 		for j := range p.n {
 			if where.Has(i, j) {
-				c[i*p.n+j] = halves.Round[T](h.finish(h.element(i, j, at), i, j))
+				c[i*p.n+j] = number.From[T](number.Canonical(h.finish(h.element(i, j, at), i, j)))
 			}
 		}
 	}
@@ -150,12 +147,5 @@ func (c *change) product(ctx context.Context, o Options) ([]float32, error) {
 }
 
 func typeOf[T gemm.Output]() Type {
-	var zero T
-	switch any(zero).(type) {
-	case fp8.BFloat16:
-		return BFloat16
-	case float16.Float16:
-		return Float16
-	}
-	return Float32
+	return map[number.Format]Type{number.BF16: BFloat16, number.FP16: Float16}[number.Of[T]()]
 }

@@ -31,13 +31,7 @@ const (
 )
 
 // component returns what of a kernel has the fault.
-func (k Kind) component() component {
-	row, err := table.Row(k)
-	if err != nil {
-		return ""
-	}
-	return row.component
-}
+func (k Kind) component() component { return table.Of(k).component }
 
 // String returns the kind's name, such as "scales-reciprocal"; that of None is "none".
 // UnmarshalText takes names in any case.

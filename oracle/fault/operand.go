@@ -191,11 +191,7 @@ func (o *operand) all() (*tensor.Tensor, error) {
 	if o.codes == nil && o.decode == nil && o.scale == nil && o.format == o.t.Format && o.outer == nil && !o.noOuter && o.divide == o.t.Outer.Divide {
 		return o.t, nil
 	}
-	rows := make([]int, o.rows)
-	for i := range rows {
-		rows[i] = i
-	}
-	return o.matrix(rows...)
+	return o.matrix(identity(o.rows)...)
 }
 
 // grid is an operand's scales, for a fault that reads others of them.

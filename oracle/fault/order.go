@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/octavo-fp8/octavo/oracle/explain"
 )
 
 // mostOrdered is the number of blocks of K up to which their order is looked for; of more two
@@ -195,14 +197,11 @@ func (x *explainer[T]) finite(n int) (all []*element) {
 			all = append(all, e)
 		}
 	}
-	if n < len(all) {
-		some := make([]*element, n)
-		for i := range some {
-			some[i] = all[i*len(all)/n]
-		}
-		return some
+	var some []*element
+	for _, i := range explain.Spread(len(all), n) {
+		some = append(some, all[i])
 	}
-	return all
+	return some
 }
 
 // order returns the order of q blocks of a size, or nil.

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/octavo-fp8/octavo/gemm"
-	"github.com/octavo-fp8/octavo/internal/halves"
+	"github.com/octavo-fp8/octavo/internal/number"
 	"github.com/octavo-fp8/octavo/oracle/explain"
 )
 
@@ -186,7 +186,7 @@ func bits[T gemm.Output](ctx context.Context, c *change, e *element) (bool, erro
 	if err != nil {
 		return false, err
 	}
-	x := halves.Value(halves.Round[T](c.finish(v, e.i, e.j)))
+	x := number.Float32(number.From[T](number.Canonical(c.finish(v, e.i, e.j))))
 	return x != x && e.got != e.got || math.Float32bits(x) == math.Float32bits(float32(e.got)), nil
 }
 

@@ -16,10 +16,7 @@ import (
 // elements are of, and counts those that do not fit.
 func (x *explainer[T]) otherRows(ctx context.Context) (all []Fault, err error) {
 	const first = 8
-	wrong := make([]*element, x.wrong)
-	for n := range wrong {
-		wrong[n] = &x.elements[n]
-	}
+	wrong := x.wrongOnes()
 	var w scratch
 	for _, side := range []Side{A, B} {
 		g := &x.p.operand(side).grid
@@ -51,6 +48,14 @@ func (x *explainer[T]) otherRows(ctx context.Context) (all []Fault, err error) {
 	}
 	x.tried -= len(all)
 	return all, nil
+}
+
+// wrongOnes are the wrong elements.
+func (x *explainer[T]) wrongOnes() (all []*element) {
+	for n := range x.elements[:x.wrong] {
+		all = append(all, &x.elements[n])
+	}
+	return all
 }
 
 // fitted lists faults with a factor that is taken from the result: all of C, or a block of
@@ -303,11 +308,7 @@ func (x *explainer[T]) otherCodes(side Side, k int, elements []*element, fits fu
 // staleRow lists other scales of the only row of a grid that wrong elements are of: those
 // that fit best.
 func (x *explainer[T]) staleRow() (all []Fault) {
-	wrong := make([]*element, x.wrong)
-	for n := range wrong {
-		wrong[n] = &x.elements[n]
-	}
-	elements := x.finite(x.wrong)
+	wrong, elements := x.wrongOnes(), x.finite(x.wrong)
 	for _, side := range []Side{A, B} {
 		o := x.p.operand(side)
 		in := x.p.scaleRow(side, wrong)

@@ -13,7 +13,7 @@ import (
 
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/gemm"
-	"github.com/octavo-fp8/octavo/internal/halves"
+	"github.com/octavo-fp8/octavo/internal/number"
 	"github.com/octavo-fp8/octavo/internal/testutil"
 	"github.com/octavo-fp8/octavo/oracle"
 	"github.com/octavo-fp8/octavo/tensor"
@@ -108,7 +108,7 @@ func sameProduct[T gemm.Output](t *testing.T, e *Explanation, got []T, p Product
 		return false
 	}
 	for i, x := range again {
-		if a, b := halves.Value(x), halves.Value(got[i]); a != b && (a == a || b == b) {
+		if a, b := number.Float32(x), number.Float32(got[i]); a != b && (a == a || b == b) {
 			return false
 		}
 	}
@@ -145,7 +145,7 @@ func randomNoise[T gemm.Output](t *testing.T, seed uint64) {
 	want := slices.Clone(got)
 	wide := make([]float32, len(got))
 	for i, x := range got {
-		wide[i] = halves.Value(x)
+		wide[i] = number.Float32(x)
 	}
 	size := float64(meanMagnitude(finiteOf(wide)))
 	where := Region{FromRow: r.IntN(m), FromCol: r.IntN(n)}
@@ -192,8 +192,8 @@ func randomNoise[T gemm.Output](t *testing.T, seed uint64) {
 		case 9:
 			v = float32([]float64{math.NaN(), math.Inf(1), math.Inf(-1)}[r.IntN(3)])
 		}
-		got[i] = halves.Round[T](v)
-		if math.Float32bits(halves.Value(got[i])) != math.Float32bits(halves.Value(want[i])) {
+		got[i] = number.From[T](number.Canonical(v))
+		if math.Float32bits(number.Float32(got[i])) != math.Float32bits(number.Float32(want[i])) {
 			wrong = append(wrong, i)
 		}
 	}

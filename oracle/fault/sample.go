@@ -6,8 +6,8 @@ import (
 	"slices"
 
 	"github.com/octavo-fp8/octavo/gemm"
-	"github.com/octavo-fp8/octavo/internal/halves"
 	"github.com/octavo-fp8/octavo/internal/meter"
+	"github.com/octavo-fp8/octavo/internal/number"
 	"github.com/octavo-fp8/octavo/internal/parallel"
 	"github.com/octavo-fp8/octavo/oracle"
 	"github.com/octavo-fp8/octavo/oracle/explain"
@@ -83,11 +83,11 @@ func newSample[T gemm.Output](ctx context.Context, p *problem, got []T, o Option
 	parallel.For(len(places), 8, o.Workers, func(lo, hi int) {
 		for n := lo; n < hi; n++ {
 			e := &s.elements[n]
-			e.i, e.j, e.got = places[n]/p.n, places[n]%p.n, float64(halves.Value(got[places[n]]))
+			e.i, e.j, e.got = places[n]/p.n, places[n]%p.n, number.Float64(got[places[n]])
 			if p.Bits {
 				errs[n] = demanded[T](ctx, p, e)
 			} else {
-				e.want = float64(halves.Value(exact[n]))
+				e.want = number.Float64(exact[n])
 				e.wrong = e.got != e.want && !(e.got != e.got && e.want != e.want) && !(math.Abs(e.got-e.want) <= bound[n]) && !math.IsInf(bound[n], 1)
 			}
 			if errs[n] != nil {
@@ -124,7 +124,7 @@ func exactAt[T gemm.Output](ctx context.Context, p *problem, places []int, worke
 	}
 	var old []T
 	for _, x := range p.Old {
-		old = append(old, halves.Round[T](x))
+		old = append(old, number.From[T](number.Canonical(x)))
 	}
 	exact, bound = make([]T, len(places)), make([]float64, len(places))
 	o := oracle.Options{Bias: p.Bias, Accumulate: p.Old != nil, Workers: workers}
@@ -148,14 +148,14 @@ func demanded[T gemm.Output](ctx context.Context, p *problem, e *element) error 
 	var want [1]T
 	if p.Old != nil {
 		o.Accumulate = true
-		want[0] = halves.Round[T](p.Old[e.i*p.n+e.j])
+		want[0] = number.From[T](number.Canonical(p.Old[e.i*p.n+e.j]))
 	}
 	if p.hasModel() {
 		err = oracle.Predict(ctx, want[:], nil, a, b, p.Kernel, o)
 	} else {
 		err = gemm.Multiply(ctx, want[:], a, b, o)
 	}
-	e.want = float64(halves.Value(want[0]))
+	e.want = number.Float64(want[0])
 	e.wrong = math.Float32bits(float32(e.want)) != math.Float32bits(float32(e.got)) && !(e.got != e.got && e.want != e.want)
 	return err
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/octavo-fp8/octavo/attention"
+	"github.com/octavo-fp8/octavo/internal/number"
 	"github.com/octavo-fp8/octavo/internal/textout"
 	"github.com/octavo-fp8/octavo/oracle"
 )
@@ -91,7 +92,7 @@ func Compare(got Got, want *Result[float64], l *Limits, s attention.Sizes) Compa
 				e := at*s.ValueDim + c
 				g, w := float64(got.Out[e]), want.Out[e]
 				sums.add(g, w)
-				if finite(g) != finite(w) {
+				if number.IsFinite(g) != number.IsFinite(w) {
 					r.NonFinite++
 				}
 				place := ElementError{Head: h, Query: i, Column: c}

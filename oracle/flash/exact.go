@@ -6,6 +6,7 @@ import (
 
 	"github.com/octavo-fp8/octavo/attention"
 	"github.com/octavo-fp8/octavo/internal/meter"
+	"github.com/octavo-fp8/octavo/internal/number"
 )
 
 // Result is exact attention, for the rows that were asked for.
@@ -125,7 +126,7 @@ func (x *exactly) head(kv int) *exactHead {
 	for j := range x.s.Keys {
 		row := h.values[j*x.s.ValueDim:][:x.s.ValueDim]
 		for d, v := range row {
-			if !finite(float64(v)) || d%step == 0 && !finite(float64(x.v.scale(h.firstV+j, d))) {
+			if !number.IsFinite(v) || d%step == 0 && !number.IsFinite(x.v.scale(h.firstV+j, d)) {
 				h.finite = false
 			}
 		}

@@ -47,7 +47,7 @@ func narrow[T Output]() bool {
 
 func exactElement[T Output](w *exactRow, d int) T {
 	if !w.head.finite {
-		if sum := w.extendedColumn(d); !finite(sum) {
+		if sum := w.extendedColumn(d); !number.IsFinite(sum) {
 			return specialTo[T](sum)
 		}
 	}
@@ -176,7 +176,7 @@ func (w *exactRow) extendedColumn(d int) (sum float64) {
 	for j := w.lo; j < w.hi; j++ {
 		row := w.head.firstV + j
 		v := float64(w.head.values[j*x.s.ValueDim+d]) * float64(x.v.scale(row, d))
-		if finite(v) {
+		if number.IsFinite(v) {
 			continue
 		}
 		if math.IsInf(w.scores[j-w.lo].hi, -1) {

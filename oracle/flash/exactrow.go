@@ -122,7 +122,7 @@ func (w *exactRow) score() {
 		} else {
 			w.errors[j-w.lo] = loss * qn * w.head.norms[j] * math.Abs(factor.hi) * (1 + 0x1p-20)
 		}
-		if !finite(s.hi) {
+		if !number.IsFinite(s.hi) {
 			w.scores[j-w.lo] = twofold{w.extended(r, row, key, factor.hi), 0}
 		}
 	}

@@ -72,13 +72,7 @@ func (k Kind) MarshalText() ([]byte, error)     { return table.MarshalText(k) }
 func (k *Kind) UnmarshalText(text []byte) error { return table.UnmarshalText(k, text) }
 
 // Seen returns the public issues in which the fault was seen, as owner/name#number.
-func (k Kind) Seen() []string {
-	row, err := table.Row(k)
-	if err != nil {
-		return nil
-	}
-	return row.seen
-}
+func (k Kind) Seen() []string { return table.Of(k).seen }
 
 // String returns what the kernel does, as a clause: "scales are not applied (of K)".
 func (f Fault) String() string {

@@ -1,5 +1,7 @@
 package flash
 
+import "github.com/octavo-fp8/octavo/internal/number"
+
 // inBase2 is M in base 2, without the offset that a frame may have put into it.
 func (m *model) inBase2(s *state) float32 {
 	if !s.any {
@@ -51,7 +53,7 @@ func (w *worker) finish(s *state, sink *float32) {
 		case ScaleLast:
 			o = float32(float32(o*float32(1/l)) * f)
 		}
-		s.out[d] = quiet(o)
+		s.out[d] = number.Canonical(o)
 	}
 }
 
@@ -86,7 +88,7 @@ func (w *worker) merge(parts []state, sink *float32, out []float32) float32 {
 		s.weight = m.unless(splitMean, exp2(s.lse2-whole), 1/float32(m.splits()))
 		weight := s.weight
 		for d, o := range s.out {
-			out[d] = quiet(out[d] + float32(weight*o))
+			out[d] = number.Canonical(out[d] + float32(weight*o))
 		}
 	}
 	if m.sinkInLSE() {

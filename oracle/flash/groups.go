@@ -4,6 +4,8 @@ import (
 	"math"
 	"math/big"
 	"slices"
+
+	"github.com/octavo-fp8/octavo/internal/number"
 )
 
 // groups are the kept keys of a row by their exact scores, the largest first.
@@ -222,7 +224,7 @@ func bigTo[T Output](x *big.Float) (r T) {
 		// To odd in float64, which keeps what the next rounding needs to know.
 		f, accuracy := new(big.Float).SetPrec(53).SetMode(big.ToZero).Set(x).Float64()
 		rest := new(big.Float).SetPrec(x.Prec()).Sub(x, big.NewFloat(f))
-		if accuracy != big.Exact && !finite(f) {
+		if accuracy != big.Exact && !number.IsFinite(f) {
 			return roundTo[T](f, 0)
 		}
 		low, _ := rest.Float64()

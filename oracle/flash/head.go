@@ -1,5 +1,7 @@
 package flash
 
+import "github.com/octavo-fp8/octavo/internal/number"
+
 import "github.com/octavo-fp8/octavo/tensor"
 
 // head is a head of K and V as the model reads them.
@@ -31,7 +33,7 @@ func (m *model) head(kv int) *head {
 		}
 		for d, v := range row {
 			h.values[d*n+j] = v
-			if !finite(float64(v)) {
+			if !number.IsFinite(v) {
 				h.finite = false
 			}
 		}

@@ -3,6 +3,7 @@ package flash
 import (
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/internal/canonical"
+	"github.com/octavo-fp8/octavo/internal/number"
 )
 
 // factor is one of the rows that an instruction multiplies: numbers, and their codes where
@@ -35,9 +36,9 @@ func (p *Product) chain(a, b factor, c float32) float32 {
 
 func (p *Product) instructions(a, b factor, c float32) float32 {
 	if p.Model.Float == 0 {
-		return quiet(p.Model.Dot(a.codes, b.codes, a.format, b.format, c))
+		return number.Canonical(p.Model.Dot(a.codes, b.codes, a.format, b.format, c))
 	}
-	return quiet(p.Model.DotFloats(a.values, b.values, c))
+	return number.Canonical(p.Model.DotFloats(a.values, b.values, c))
 }
 
 // contractDot is the sum of products [lo, hi) of a and b in the order of package gemm;
@@ -75,5 +76,5 @@ func contractScaled(a, b []float32, extent int, scales func(at int) (sa, sb floa
 		sa, sb := scales(from)
 		c = canonical.FMA(float32(contractDot(a[from:to], b[from:to], 0, to-from)*sa), sb, c)
 	}
-	return quiet(float32(c * alpha))
+	return number.Canonical(float32(c * alpha))
 }

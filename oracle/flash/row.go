@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/octavo-fp8/octavo/internal/canonical"
+	"github.com/octavo-fp8/octavo/internal/number"
 )
 
 var (
@@ -53,7 +54,7 @@ func (w *worker) row(h, i int, out []float32) ending {
 		s := w.split(0, 0, m.s.Keys, lo, hi, out)
 		w.finish(&s, m.sink(h))
 		w.parts = append(w.parts[:0], s)
-		return ending{m.logSum(s.lse2), quiet(m.inBase2(&s)), quiet(m.total(&s))}
+		return ending{m.logSum(s.lse2), number.Canonical(m.inBase2(&s)), number.Canonical(m.total(&s))}
 	}
 	each := m.keysOfSplit(m.s.Keys)
 	parts, top := make([]state, splits), low32
@@ -64,7 +65,7 @@ func (w *worker) row(h, i int, out []float32) ending {
 		w.finish(&parts[n], m.splitSink(h))
 		top = max(top, m.inBase2(&parts[n]))
 	}
-	return ending{lse: w.merge(parts, m.mergeSink(h), out), max: quiet(top)}
+	return ending{lse: w.merge(parts, m.mergeSink(h), out), max: number.Canonical(top)}
 }
 
 // sink returns the sink of head h in base 2, or nil.
@@ -80,7 +81,7 @@ func (m *model) logSum(lse2 float32) float32 {
 	if !m.Base2 {
 		lse2 = float32(lse2 * ln2)
 	}
-	return quiet(lse2)
+	return number.Canonical(lse2)
 }
 
 // state is a split of a row: M, l and O, and then its log-sum-exp in base 2.
@@ -322,7 +323,7 @@ func (w *worker) exactValues(column []float32, a, b int) float32 {
 		for k := a; k < b; k++ {
 			sum += float64(w.cast[k]) * float64(column[k])
 		}
-		return quiet(float32(sum))
+		return number.Canonical(float32(sum))
 	}
 	terms := w.terms[:0]
 	for k := a; k < b; k++ {

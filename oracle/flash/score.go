@@ -2,6 +2,8 @@ package flash
 
 import (
 	"math"
+
+	"github.com/octavo-fp8/octavo/internal/number"
 )
 
 // scores computes the scores of keys [lo, hi) with query row (h, i): s, what takes it to
@@ -23,7 +25,7 @@ func (w *worker) scores(h, i, lo, hi int) {
 			continue
 		}
 		w.s[j] = w.score(key, r, w.head.first+j)
-		w.z[j] = quiet(w.s[j] * c)
+		w.z[j] = number.Canonical(w.s[j] * c)
 	}
 }
 
@@ -52,7 +54,7 @@ func (w *worker) score(key []float32, r, rk int) float32 {
 			return m.q.scale(r, at), m.k.scale(rk, at)
 		}, m.alpha(r, rk))
 	}
-	return quiet(contractDot(w.q, key, 0, len(key)))
+	return number.Canonical(contractDot(w.q, key, 0, len(key)))
 }
 
 // alpha is the product of outer scales.
@@ -74,10 +76,10 @@ func (w *worker) exactScore(key []float32, c float32) float32 {
 		for d, q := range w.q {
 			sum += float64(q) * float64(key[d])
 		}
-		if finite(sum) {
+		if number.IsFinite(sum) {
 			return roundPair(twoProduct(sum, float64(c)))
 		}
-		return quiet(float32(sum * float64(c)))
+		return number.Canonical(float32(sum * float64(c)))
 	}
 	terms := w.terms[:0]
 	for d, q := range w.q {

@@ -9,14 +9,6 @@ import (
 
 var nan32 = math.Float32frombits(0x7FC00000)
 
-// quiet gives every NaN the same bits, as those of a computed NaN depend on the machine.
-func quiet(x float32) float32 {
-	if x != x {
-		return nan32
-	}
-	return x
-}
-
 // exactBits is the precision in which sums of products of two or three float32 are exact:
 // they are from 2^-447 to 2^384 in magnitude, and there are fewer than 2^31 of them.
 const exactBits = 1024
@@ -29,8 +21,8 @@ func roundSum(terms []float64) float32 { return roundScaled(terms, 1) }
 func roundScaled(terms []float64, c float32) float32 {
 	sum, rest, exact := addUp(terms)
 	switch {
-	case !finite(sum):
-		return quiet(float32(plainSum(terms) * float64(c)))
+	case !number.IsFinite(sum):
+		return number.Canonical(float32(plainSum(terms) * float64(c)))
 	case !exact:
 		return roundBig(terms, c)
 	case c == 1:
@@ -105,5 +97,3 @@ func roundPair(high, low float64) float32 {
 	}
 	return float32(math.Float64frombits(bits))
 }
-
-func finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }

@@ -92,7 +92,7 @@ func flag(b bool) uint64 {
 // would be the next number.
 func ratOf[T Output](key int64) *big.Rat {
 	x := fromKey[T](key)
-	f := float64Of(x)
+	f := number.Float64(x)
 	if !math.IsInf(f, 0) {
 		return new(big.Rat).SetFloat64(f)
 	}
@@ -104,18 +104,6 @@ func ratOf[T Output](key int64) *big.Rat {
 	return last.Add(last, new(big.Rat).Sub(last, before))
 }
 
-func float64Of[T Output](x T) float64 {
-	switch x := any(x).(type) {
-	case float64:
-		return x
-	case float32:
-		return float64(x)
-	case fp8.BFloat16:
-		return float64(x.Float32())
-	}
-	return 0
-}
-
 // specialTo is a number that is not finite as a T; a NaN is the canonical one.
 func specialTo[T Output](x float64) (r T) {
 	switch r := any(&r).(type) {
@@ -124,9 +112,9 @@ func specialTo[T Output](x float64) (r T) {
 			*r = math.Float64frombits(0x7FF8000000000000)
 		}
 	case *float32:
-		*r = quiet(float32(x))
+		*r = number.Canonical(float32(x))
 	case *fp8.BFloat16:
-		*r = fp8.BFloat16FromFloat32(quiet(float32(x)))
+		*r = fp8.BFloat16FromFloat32(number.Canonical(float32(x)))
 	}
 	return r
 }

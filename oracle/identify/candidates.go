@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 
 	"github.com/x448/float16"
@@ -212,24 +211,6 @@ func (p *Product) blockK() int {
 		s.BlockA, s.BlockB = p.A.Block, p.B.Block
 	}
 	return s.blockK()
-}
-
-// fma returns x·y + z rounded once: the sum in float64 rounded to odd, and then to
-// float32.
-func fma(x, y, z float32) float32 {
-	product, c := float64(x)*float64(y), float64(z)
-	sum := product + c
-	t := sum - product
-	rest := (product - (sum - t)) + (c - t)
-	if b := math.Float64bits(sum); rest != 0 && b&1 == 0 {
-		if (rest > 0) == (sum > 0) {
-			b++
-		} else {
-			b--
-		}
-		sum = math.Float64frombits(b)
-	}
-	return float32(sum)
 }
 
 // kernels are all models under all promotions and orders of scales, without those that

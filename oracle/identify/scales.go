@@ -1,5 +1,7 @@
 package identify
 
+import "github.com/octavo-fp8/octavo/internal/canonical"
+
 // scaling is a way to add a block's sum p under scales sa and sb to c.
 type scaling struct {
 	name string
@@ -7,9 +9,9 @@ type scaling struct {
 }
 
 var scalings = []scaling{
-	{"product-then-fma", func(p, sa, sb, c float32) float32 { return fma(float32(sa*sb), p, c) }},
-	{"a-then-b", func(p, sa, sb, c float32) float32 { return fma(float32(p*sa), sb, c) }},
-	{"b-then-a", func(p, sa, sb, c float32) float32 { return fma(float32(p*sb), sa, c) }},
+	{"product-then-fma", func(p, sa, sb, c float32) float32 { return canonical.FMA(float32(sa*sb), p, c) }},
+	{"a-then-b", func(p, sa, sb, c float32) float32 { return canonical.FMA(float32(p*sa), sb, c) }},
+	{"b-then-a", func(p, sa, sb, c float32) float32 { return canonical.FMA(float32(p*sb), sa, c) }},
 	{"product-then-add", func(p, sa, sb, c float32) float32 { return float32(float32(sa*sb)*p) + c }},
 	{"a-then-b, then add", func(p, sa, sb, c float32) float32 { return float32(float32(p*sa)*sb) + c }},
 	{"b-then-a, then add", func(p, sa, sb, c float32) float32 { return float32(float32(p*sb)*sa) + c }},

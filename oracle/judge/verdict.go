@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/gemm"
+	"github.com/octavo-fp8/octavo/internal/number"
 	"github.com/octavo-fp8/octavo/internal/textout"
 	"github.com/octavo-fp8/octavo/internal/verdict"
 	"github.com/octavo-fp8/octavo/oracle"
@@ -181,13 +181,7 @@ func (j *job) describe() *Verdict {
 
 // typeOf names a type of C as safetensors does.
 func typeOf[T gemm.Output]() string {
-	switch any(*new(T)).(type) {
-	case fp8.BFloat16:
-		return "BF16"
-	case float32:
-		return "F32"
-	}
-	return "F16"
+	return map[number.Format]string{number.FP32: "F32", number.BF16: "BF16", number.FP16: "F16"}[number.Of[T]()]
 }
 
 func describeAccumulation(a oracle.Accumulation) string {

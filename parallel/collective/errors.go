@@ -22,10 +22,6 @@ func inputError(format string, args ...any) error {
 	return sentinel.Errorf(ErrInput, "collective: "+format, args...)
 }
 
-func reducerError(format string, args ...any) error {
-	return sentinel.Errorf(ErrInput, "collective: "+format, args...)
-}
-
 func mismatch(format string, args ...any) error {
 	return sentinel.Errorf(ErrMismatch, "collective: "+format, args...)
 }

@@ -39,13 +39,13 @@ func (r *Reducer) Check() error {
 	}
 	switch {
 	case !(r.Threshold >= 0):
-		return reducerError("Reducer.Threshold is %v: it must not be negative", r.Threshold)
+		return inputError("Reducer.Threshold is %v: it must not be negative", r.Threshold)
 	case r.Workers < 0:
-		return reducerError("Reducer.Workers is %d: it must not be negative", r.Workers)
+		return inputError("Reducer.Workers is %d: it must not be negative", r.Workers)
 	}
 	for i, mu := range r.Mu {
 		if !(mu > 0 && mu <= 1) {
-			return reducerError("Reducer.Mu[%d] is %v: it must be above 0 and at most 1", i, mu)
+			return inputError("Reducer.Mu[%d] is %v: it must be above 0 and at most 1", i, mu)
 		}
 	}
 	return nil

@@ -25,10 +25,7 @@ func newSchedule(o Order, ranks int, scatter bool) *schedule {
 		s.parts = 1
 	}
 	for part := range s.parts {
-		b := sumBuilder{where: make([]int, ranks)}
-		for r := range b.where {
-			b.where[r] = r
-		}
+		b := sumBuilder{where: identity(ranks)}
 		slot := b.sum(o, ranks, part)
 		s.sums = append(s.sums, b.list)
 		s.slot, s.owner = append(s.slot, slot), append(s.owner, b.where[slot])

@@ -60,21 +60,7 @@ type sample struct {
 
 func measure(ctx context.Context, o lab.Options, p *lab.Steps) (*report.Report, error) {
 	s := newStudy(o)
-	var work int64
-	for _, of := range s.samples {
-		if err := of.open(); err != nil {
-			return nil, err
-		}
-		work += of.work()
-	}
-	p.Expect(work)
-	each := func(ctx context.Context, i, workers int) error {
-		if err := s.samples[i].measure(ctx, p); err != nil {
-			return fmt.Errorf("seed %d: %w", s.samples[i].o.Seed, err)
-		}
-		return nil
-	}
-	if err := training.SideBySide(ctx, o, len(s.samples), each); err != nil {
+	if err := training.Measure(ctx, o, p, s.samples); err != nil {
 		return nil, err
 	}
 	return s.report(), nil
@@ -93,16 +79,16 @@ func newStudy(o lab.Options) *study {
 	return s
 }
 
-// open finds the text.
-func (s *sample) open() (err error) {
+// Open finds the text.
+func (s *sample) Open() (err error) {
 	s.setup, err = training.NewSetup(s.o, s.o.Seed, training.Setup{
 		Steps: s.steps, Batch: teamRanks, Seq: teamContext, Rate: 1e-3, Judged: s.heldOut,
 	})
 	return err
 }
 
-// measure trains all teams, and has all faults found.
-func (s *sample) measure(ctx context.Context, p *lab.Steps) (err error) {
+// Measure trains all teams, and has all faults found.
+func (s *sample) Measure(ctx context.Context, p *lab.Steps, _ int) (err error) {
 	for i, kind := range teamKinds {
 		t, err := s.train(ctx, kind, p)
 		if err != nil {

@@ -100,7 +100,7 @@ const (
 	faultWork = 1500
 )
 
-func (s *sample) work() int64 {
+func (s *sample) Work() int64 {
 	judged := 0
 	for step := range s.steps {
 		if s.judges(step) {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/octavo-fp8/octavo/lab/chart"
 	"github.com/octavo-fp8/octavo/lab/report"
+	"github.com/octavo-fp8/octavo/lab/statistics"
 )
 
 func (s *study) report() *report.Report {
@@ -109,7 +110,7 @@ func (s *study) roundingGoals() []report.Goal {
 		return ratios
 	}
 	bias := func(way int) []float64 {
-		return figures(s.roundingsOf(normalValues, way), func(r rounding) float64 { return r.ofMean / r.once })
+		return statistics.Each(s.roundingsOf(normalValues, way), func(r rounding) float64 { return r.ofMean / r.once })
 	}
 	eden = s.roundingsOf(normalValues, edenRounding)
 	return []report.Goal{

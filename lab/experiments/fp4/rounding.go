@@ -152,16 +152,9 @@ func (s *study) roundingsOf(kind, way int) (list []rounding) {
 func (s *study) rounding(kind, way int) rounding {
 	list := s.roundingsOf(kind, way)
 	mean := list[0]
-	mean.once = statistics.Mean(figures(list, func(r rounding) float64 { return r.once }))
-	mean.ofMean = statistics.Mean(figures(list, func(r rounding) float64 { return r.ofMean }))
+	mean.once = statistics.Mean(statistics.Each(list, func(r rounding) float64 { return r.once }))
+	mean.ofMean = statistics.Mean(statistics.Each(list, func(r rounding) float64 { return r.ofMean }))
 	return mean
-}
-
-func figures(list []rounding, of func(rounding) float64) (values []float64) {
-	for _, r := range list {
-		values = append(values, of(r))
-	}
-	return values
 }
 
 // meanRoundings returns the means of all kinds and ways, in their order.
@@ -318,7 +311,7 @@ func neighbours(x float64) (low, high float64) {
 // ue4m3 are all finite values of UE4M3 in order.
 var ue4m3 = func() (all []float64) {
 	for code := range scaleCount + 1 {
-		all = append(all, float64(scaleOf(byte(code))))
+		all = append(all, float64(fp8.UE4M3(code).Float32()))
 	}
 	return all
 }()
@@ -352,13 +345,6 @@ func (d division) share() float64 { return float64(d.differ) / float64(d.values)
 // scaleCount are the scales: the finite codes of UE4M3 but that of zero.
 const scaleCount = 126
 
-// scaleOf returns the value of a code of UE4M3, which is that of E4M3.
-func scaleOf(code byte) float32 {
-	var value [1]float32
-	fp8.Decode(value[:], []byte{code}, fp8.E4M3)
-	return value[0]
-}
-
 // boundaries lie halfway between two neighbours of E2M1.
 var boundaries = []float32{0.25, 0.75, 1.25, 1.75, 2.5, 3.5, 5}
 
@@ -376,7 +362,7 @@ func measureDivisions(ctx context.Context, p *lab.Steps, seed uint64, randomValu
 	near := division{of: fmt.Sprintf("up to %d float32 beside one", beside)}
 	r := rand.New(rand.NewPCG(seed, 1))
 	for code := 1; code <= scaleCount; code++ {
-		scale := scaleOf(byte(code))
+		scale := fp8.UE4M3(code).Float32()
 		values := make([]float32, randomValues)
 		for i := range values {
 			values[i] = 6 * r.Float32() * scale

@@ -97,22 +97,18 @@ func measure(ctx context.Context, o lab.Options, p *lab.Steps) (*report.Report, 
 		scope{steps: 200, batch: 4, looked: 2, warm: 20, every: 5},
 		scope{steps: 200, batch: 4, looked: 2, warm: 20, every: 5},
 		scope{steps: 25, batch: 2, looked: 1, warm: 16, every: 4})
-	all := make(seeds, lab.Pick(o, 12, 2, 2))
-	p.Expect(int64(len(all)) * (int64(size.steps) + encodingWork))
-	err := training.SideBySide(ctx, o, len(all), func(ctx context.Context, i, workers int) error {
-		own := o
-		own.Seed, own.Workers = o.Seed+uint64(i), workers
-		if i > 0 { // they are the same for all seeds
+	count := lab.Pick(o, 12, 2, 2)
+	p.Expect(int64(count) * (int64(size.steps) + encodingWork))
+	all, err := training.Seeds(ctx, o, count, func(ctx context.Context, own lab.Options) (*study, error) {
+		if own.Seed != o.Seed { // they are the same for all seeds
 			own.Activations = nil
 		}
-		var err error
-		all[i], err = measureSeed(ctx, own, p, size)
-		return err
+		return measureSeed(ctx, own, p, size)
 	})
 	if err != nil {
 		return nil, err
 	}
-	return all.report(), nil
+	return seeds(all).report(), nil
 }
 
 // measureSeed does a study of a seed.

@@ -213,7 +213,7 @@ func (s *sweep) predictionTable() (report.Table, error) {
 		Columns: []string{"model", "parameters in linear layers", "bytes seen", "Kumar", "Sun", "found", "effective parameters, Kumar", "effective parameters, Sun", "effective parameters, found"},
 	}
 	for _, a := range s.arms {
-		if !a.isOneOf(full[32], bf16, fp8, fp6, fp6m, fp4, fp4Forward, fp4Weights) {
+		if !slices.Contains([]string{full[32], bf16, fp8, fp6, fp6m, fp4, fp4Forward, fp4Weights}, a.name) {
 			continue
 		}
 		n := s.params(a.name)

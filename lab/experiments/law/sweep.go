@@ -63,21 +63,12 @@ func arms() (all []arm) {
 	add(halfTrained, 8, training.FP32(), 32, 32)
 	all[len(all)-1].half = true
 	for _, a := range all {
-		if a.isOneOf(full[32], bf16, fp8, fp6, fp4) {
+		if slices.Contains([]string{full[32], bf16, fp8, fp6, fp4}, a.name) {
 			a.name, a.once = a.name+", once", true
 			all = append(all, a)
 		}
 	}
 	return all
-}
-
-func (a arm) isOneOf(names ...string) bool {
-	for _, name := range names {
-		if a.name == name {
-			return true
-		}
-	}
-	return false
 }
 
 // operands are those of an operand's products that are rounded.

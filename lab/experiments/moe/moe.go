@@ -74,7 +74,7 @@ const (
 // arms are those that are trained, from the same first weights on the same batches.
 func arms() []arm {
 	return []arm{
-		{name: "BF16", use: inBF16},
+		{name: "BF16", use: training.BF16().Use},
 		{name: "FP8", use: named("fp8"), heard: true},
 		{name: "DeepSeek-V3", use: named("deepseek-v3"), moments: optim.MomentsBF16},
 		{name: "MXFP8", use: named("mxfp8")},
@@ -83,10 +83,10 @@ func arms() []arm {
 			c.FP8 = &f
 		}},
 		{name: "BF16, no biases", use: func(c *nn.Config) {
-			inBF16(c)
+			training.BF16().Use(c)
 			c.Experts.Router.BiasRate = 0
 		}},
-		{name: "BF16, a rate lower by a fifth", control: true, use: inBF16, rate: 0.8},
+		{name: "BF16, a rate lower by a fifth", control: true, use: training.BF16().Use, rate: 0.8},
 	}
 }
 
@@ -107,7 +107,7 @@ const (
 // weights where BF16's training ended.
 func compared() []arm {
 	return []arm{
-		{name: "BF16", use: inBF16},
+		{name: "BF16", use: training.BF16().Use},
 		{name: "FP8", use: named("fp8")},
 		{name: "DeepSeek-V3", use: named("deepseek-v3")},
 		{name: "MXFP8", use: named("mxfp8")},
@@ -125,11 +125,6 @@ func compared() []arm {
 		{name: "FP8, router E4M3", use: routedIn(nn.NarrowE4M3)},
 		{name: "FP8, router E2M1", control: true, use: routedIn(nn.NarrowE2M1)},
 	}
-}
-
-func inBF16(c *nn.Config) {
-	r := nn.DefaultRounding(nn.NarrowBF16)
-	c.Rounding = &r
 }
 
 // named returns a use of a recipe that has a name.

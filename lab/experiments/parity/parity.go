@@ -103,10 +103,7 @@ const (
 func arms() []arm {
 	return []arm{
 		{name: "FP32", use: func(*nn.Config, uint64) {}},
-		{name: "BF16", use: func(c *nn.Config, _ uint64) {
-			r := nn.DefaultRounding(nn.NarrowBF16)
-			c.Rounding = &r
-		}},
+		{name: "BF16", use: func(c *nn.Config, _ uint64) { training.BF16().Use(c) }},
 		{name: "FP8", use: inFP8(func(*scaling.Recipe) {})},
 		{name: "DeepSeek-V3", use: named("deepseek-v3"), moments: optim.MomentsBF16},
 		{name: "E5M2 per tensor", control: true, use: inFP8(func(r *scaling.Recipe) {

@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/octavo-fp8/octavo/fp8"
@@ -215,9 +216,7 @@ func layerOf(name string) (layer int, rest string, ok bool) {
 		return 0, "", false
 	}
 	number, rest, _ := strings.Cut(after, ".")
-	for _, d := range number {
-		layer = 10*layer + int(d-'0')
-	}
+	layer, _ = strconv.Atoi(number)
 	return layer, strings.TrimSuffix(rest, ".weight"), true
 }
 

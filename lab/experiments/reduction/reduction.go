@@ -64,23 +64,7 @@ type sample struct {
 
 func measure(ctx context.Context, o lab.Options, p *lab.Steps) (*report.Report, error) {
 	s := newStudy(o)
-	var err error
-	var work int64
-	for _, of := range s.samples {
-		if of.corpus, err = training.Corpus(of.o); err != nil {
-			return nil, err
-		}
-		work += of.work()
-	}
-	p.Expect(work)
-	err = training.SideBySide(ctx, o, len(s.samples), func(ctx context.Context, i, workers int) error {
-		s.samples[i].o.Workers = workers
-		if err := s.samples[i].measure(ctx, p); err != nil {
-			return fmt.Errorf("seed %d: %w", s.samples[i].o.Seed, err)
-		}
-		return nil
-	})
-	if err != nil {
+	if err := training.Measure(ctx, o, p, s.samples); err != nil {
 		return nil, err
 	}
 	return s.report(), nil
@@ -99,8 +83,15 @@ func newStudy(o lab.Options) *study {
 	return s
 }
 
-// measure does all parts, on a corpus.
-func (s *sample) measure(ctx context.Context, p *lab.Steps) (err error) {
+// Open finds the text.
+func (s *sample) Open() (err error) {
+	s.corpus, err = training.Corpus(s.o)
+	return err
+}
+
+// Measure does all parts, on a corpus.
+func (s *sample) Measure(ctx context.Context, p *lab.Steps, workers int) (err error) {
+	s.o.Workers = workers
 	if s.run, err = s.newRun("shards"); err != nil {
 		return err
 	}
@@ -117,8 +108,8 @@ const (
 	reduceWork   = 1
 )
 
-// work is that of all parts.
-func (s *sample) work() int64 {
+// Work is that of all parts.
+func (s *sample) Work() int64 {
 	steps := int64(len(teamKinds) * s.teamSteps * s.team * sequenceWork)
 	for step := range s.steps {
 		steps += s.worldsWork(step)

@@ -9,7 +9,6 @@ import (
 	"github.com/octavo-fp8/octavo/lab/chart"
 	"github.com/octavo-fp8/octavo/lab/report"
 	"github.com/octavo-fp8/octavo/lab/statistics"
-	"github.com/octavo-fp8/octavo/parallel/collective"
 )
 
 // few is the number of workers whose roundings are compared with independent ones: sums of
@@ -181,12 +180,12 @@ func (s *study) report() *report.Report {
 	}
 }
 
-// each says a figure of the divisions of FP8 in one world, in the order of divisionNames.
+// each says a figure of the divisions of FP8 in one world, in the order of divisions.
 func (s *study) each(k kind, size int, figure func(*world) float64) string {
 	var all []string
 	for _, w := range ways() {
 		if w.fp8 {
-			all = append(all, report.Percent(s.mean(k, size, w, figure))+" "+divisionNames[w.division])
+			all = append(all, report.Percent(s.mean(k, size, w, figure))+" "+w.division.String())
 		}
 	}
 	return strings.Join(all, ", ")
@@ -239,7 +238,7 @@ func (s *study) worldTable() report.Table {
 	return report.Fill(report.Table{Name: "worlds", Title: "Every way of dividing, late in training: means over seeds"}, first.worlds,
 		report.Cell("workers", func(w *world) int { return w.size }), report.Cell("gradients", func(w *world) string { return w.kind.name }),
 		report.Cell("format", func(w *world) string { return w.way.format() }),
-		report.Cell("division", func(w *world) string { return divisionNames[w.way.division] }),
+		report.Cell("division", func(w *world) string { return w.way.division.String() }),
 		report.Cell("seeds", func(*world) int { return len(s.samples) }), report.Mean("factor", of(factor)),
 		percent("underflow %", underflow), percent("overflow %", overflow), percent("error of the mean %", meanError),
 		report.StandardError("± %", of(func(w *world) float64 { return 100 * w.err })),
@@ -267,10 +266,10 @@ func (s *study) worldChart(title string, figure func(*world) float64, lines ...c
 
 // addWorlds adds a share for all divisions, whose names a text follows.
 func (s *study) addWorlds(p *report.Plot, k kind, name string, figure func(*world) float64) {
-	for division, divided := range divisionNames {
+	for _, division := range divisions {
 		for _, size := range s.scope.worlds {
-			p.Add(chart.Series{Name: divided + name, Color: chart.Key(divided), Mark: chart.Joined, Dashed: k.name == alike.name},
-				size, 100*s.mean(k, size, way{true, collective.Division(division)}, figure))
+			p.Add(chart.Series{Name: division.String() + name, Color: chart.Key(division.String()), Mark: chart.Joined, Dashed: k.name == alike.name},
+				size, 100*s.mean(k, size, way{true, division}, figure))
 		}
 	}
 }

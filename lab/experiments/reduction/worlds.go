@@ -73,8 +73,7 @@ func exactMean(shards [][][]float32, param, j int) (mean float64) {
 	return mean / float64(len(shards))
 }
 
-// divisionNames are those of train's divisions.
-var divisionNames = [...]string{collective.DividePost: "post", collective.DividePre: "pre", collective.DivideRoot: "root", collective.DivideAuto: "auto"}
+var divisions = []collective.Division{collective.DividePost, collective.DividePre, collective.DivideRoot, collective.DivideAuto}
 
 // way is how workers reduce their gradients.
 type way struct {
@@ -82,7 +81,7 @@ type way struct {
 	division collective.Division
 }
 
-func (w way) String() string { return w.format() + " " + divisionNames[w.division] }
+func (w way) String() string { return w.format() + " " + w.division.String() }
 
 func (w way) format() string {
 	if w.fp8 {
@@ -101,8 +100,8 @@ var (
 // ways are all of them, those of FP32 first.
 func ways() (all []way) {
 	for _, eight := range []bool{false, true} {
-		for division := range divisionNames {
-			all = append(all, way{eight, collective.Division(division)})
+		for _, division := range divisions {
+			all = append(all, way{eight, division})
 		}
 	}
 	return all

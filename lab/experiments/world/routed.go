@@ -97,7 +97,7 @@ func (r *routed) backward(ctx context.Context, dx, dy []float32) error {
 	if err := r.router.Backward(ctx, ofRouter, dWeights, 1); err != nil {
 		return err
 	}
-	addTo(dx, ofRouter)
+	collective.AddTo(dx, ofRouter)
 	return nil
 }
 
@@ -127,11 +127,4 @@ func (r *routed) send(ctx context.Context, y, x, weights []float32, apply layers
 	}
 	copy(y, slices.Concat(sums...))
 	return nil
-}
-
-// addTo adds b to a.
-func addTo(a, b []float32) {
-	for i, v := range b {
-		a[i] += v
-	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/octavo-fp8/octavo/nn"
+	"github.com/octavo-fp8/octavo/parallel/collective"
 )
 
 // stack is a Llama with experts, made of layers of package nn, whose tokens are sent to
@@ -136,7 +137,7 @@ func (l *stackLayer) forward(ctx context.Context, h []float32, batch, seq int) (
 	if err := l.attention.Forward(ctx, y, normed, batch, seq); err != nil {
 		return nil, err
 	}
-	addTo(y, h)
+	collective.AddTo(y, h)
 	l.in, l.out = make([]float32, len(h)), make([]float32, len(h))
 	if err := l.expertsNorm.Forward(ctx, l.in, y); err != nil {
 		return nil, err
@@ -146,7 +147,7 @@ func (l *stackLayer) forward(ctx context.Context, h []float32, batch, seq int) (
 	}
 	next := make([]float32, len(h))
 	copy(next, y)
-	addTo(next, l.out)
+	collective.AddTo(next, l.out)
 	return next, nil
 }
 
@@ -181,13 +182,13 @@ func (l *stackLayer) backward(ctx context.Context, dh []float32) error {
 	if err := l.expertsNorm.Backward(ctx, part, dNormed); err != nil {
 		return err
 	}
-	addTo(dh, part)
+	collective.AddTo(dh, part)
 	if err := l.attention.Backward(ctx, dNormed, dh); err != nil {
 		return err
 	}
 	if err := l.attentionNorm.Backward(ctx, part, dNormed); err != nil {
 		return err
 	}
-	addTo(dh, part)
+	collective.AddTo(dh, part)
 	return nil
 }

@@ -76,22 +76,7 @@ type sample struct {
 
 func measure(ctx context.Context, o lab.Options, p *lab.Steps) (*report.Report, error) {
 	s := newStudy(o)
-	var work int64
-	for _, of := range s.samples {
-		if err := of.open(); err != nil {
-			return nil, err
-		}
-		work += of.work()
-	}
-	p.Expect(work)
-	err := training.SideBySide(ctx, o, len(s.samples), func(ctx context.Context, i, workers int) error {
-		s.samples[i].o.Workers = workers
-		if err := s.samples[i].measure(ctx, p); err != nil {
-			return fmt.Errorf("seed %d: %w", s.samples[i].o.Seed, err)
-		}
-		return nil
-	})
-	if err != nil {
+	if err := training.Measure(ctx, o, p, s.samples); err != nil {
 		return nil, err
 	}
 	return s.report(), nil
@@ -119,8 +104,8 @@ func newStudy(o lab.Options) *study {
 	return s
 }
 
-// open finds the text for what is trained.
-func (s *sample) open() (err error) {
+// Open finds the text for what is trained.
+func (s *sample) Open() (err error) {
 	if s.setup, err = routedSetup(s.o, s.scope); err != nil {
 		return err
 	}
@@ -128,13 +113,14 @@ func (s *sample) open() (err error) {
 	return err
 }
 
-// work is that of all parts, in about milliseconds of one processor.
-func (s *sample) work() int64 {
+// Work is that of all parts, in about milliseconds of one processor.
+func (s *sample) Work() int64 {
 	return s.routesWork() + s.teamsWork() + s.sumsWork() + s.slicesWork()
 }
 
-// measure does all parts. Sums take gradients of the first team's model.
-func (s *sample) measure(ctx context.Context, p *lab.Steps) error {
+// Measure does all parts. Sums take gradients of the first team's model.
+func (s *sample) Measure(ctx context.Context, p *lab.Steps, workers int) error {
+	s.o.Workers = workers
 	for _, part := range []func(context.Context, *lab.Steps) error{
 		s.measureRoutes, s.measureTeams, s.measureSums, s.measureSlices,
 	} {

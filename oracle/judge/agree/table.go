@@ -1,6 +1,7 @@
 package agree
 
 import (
+	"cmp"
 	"errors"
 
 	"github.com/octavo-fp8/octavo/oracle/explain"
@@ -115,12 +116,7 @@ func inBlocks(t Treatment, all []tensor.Block) (other []Treatment) {
 	return other
 }
 
-func (k Kind) text() string {
-	if r, err := table.Row(k); err == nil {
-		return r.text
-	}
-	return string(k)
-}
+func (k Kind) text() string { return cmp.Or(table.Of(k).text, string(k)) }
 
 // unquantized returns what engines make of a weight that they do not quantize.
 func (p *proposer) unquantized() []Treatment {

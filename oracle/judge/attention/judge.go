@@ -8,11 +8,9 @@ import (
 	"math"
 	"slices"
 
-	"github.com/x448/float16"
-
 	"github.com/octavo-fp8/octavo/attention"
-	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/gemm"
+	"github.com/octavo-fp8/octavo/internal/number"
 	"github.com/octavo-fp8/octavo/internal/sentinel"
 	"github.com/octavo-fp8/octavo/internal/verdict"
 	"github.com/octavo-fp8/octavo/oracle/explain"
@@ -50,13 +48,8 @@ func Check[T gemm.Output](ctx context.Context, results []Result[T], c Claim, o O
 	case o.Queries < 0 || o.Workers < 0:
 		return nil, fmt.Errorf("attention: %d queries, %d workers: want 0 or more", o.Queries, o.Workers)
 	}
-	j := &job{claim: c, options: o}
-	switch any(*new(T)).(type) {
-	case fp8.BFloat16:
-		j.out = flash.BFloat16
-	case float16.Float16:
-		j.out = flash.Float16
-	}
+	j := &job{claim: c, options: o,
+		out: map[number.Format]flash.Cast{number.BF16: flash.BFloat16, number.FP16: flash.Float16}[number.Of[T]()]}
 	for _, r := range results {
 		if err := r.check(); err != nil {
 			return nil, err
@@ -116,7 +109,7 @@ func newSequence[T gemm.Output](r Result[T], o Options) *sequence {
 	s := &sequence{p: r.Problem, sizes: r.Problem.Sizes(), all: flash.Got{LSE: r.LSE},
 		rows: flash.Options{Workers: o.Workers, Progress: o.Progress}}
 	for _, x := range r.Out {
-		s.all.Out = append(s.all.Out, widen(x))
+		s.all.Out = append(s.all.Out, number.Float32(x))
 	}
 	s.got, s.part = s.all, s.sizes
 	if o.Queries == 0 || o.Queries >= s.sizes.Queries {
@@ -135,17 +128,6 @@ func newSequence[T gemm.Output](r Result[T], o Options) *sequence {
 		}
 	}
 	return s
-}
-
-func widen[T gemm.Output](x T) float32 {
-	switch x := any(x).(type) {
-	case fp8.BFloat16:
-		return x.Float32()
-	case float16.Float16:
-		return x.Float32()
-	default:
-		return x.(float32)
-	}
 }
 
 // judge gives the verdict but for the outcome. Where the result is wrong and nothing explains it,

@@ -1,6 +1,7 @@
 package cache
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 
@@ -24,22 +25,10 @@ func Known() []explain.Known {
 }
 
 // Seen returns the public issues in which the fault was seen, as owner/name#number.
-func (k Kind) Seen() []string {
-	row, err := table.Row(k)
-	if err != nil {
-		return nil
-	}
-	return row.seen
-}
+func (k Kind) Seen() []string { return table.Of(k).seen }
 
 // Text says what the fault is, as a phrase.
-func (k Kind) Text() string {
-	row, err := table.Row(k)
-	if err != nil {
-		return string(k)
-	}
-	return row.text
-}
+func (k Kind) Text() string { return cmp.Or(table.Of(k).text, string(k)) }
 
 // stage is what is judged of a side.
 type stage uint8

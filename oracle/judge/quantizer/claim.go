@@ -10,6 +10,7 @@ import (
 	"github.com/x448/float16"
 
 	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/internal/number"
 	"github.com/octavo-fp8/octavo/internal/sentinel"
 	"github.com/octavo-fp8/octavo/oracle/fault"
 	"github.com/octavo-fp8/octavo/scaling"
@@ -168,23 +169,14 @@ func newJob[T Value](r Result[T], recipe scaling.Recipe, o Options) (*job, error
 }
 
 func widen[T Value](x []T) []float32 {
-	switch x := any(x).(type) {
-	case []float32:
+	if x, ok := any(x).([]float32); ok {
 		return x
-	case []fp8.BFloat16:
-		r := make([]float32, len(x))
-		for i, v := range x {
-			r[i] = v.Float32()
-		}
-		return r
-	case []float16.Float16:
-		r := make([]float32, len(x))
-		for i, v := range x {
-			r[i] = v.Float32()
-		}
-		return r
 	}
-	return nil
+	r := make([]float32, len(x))
+	for i, v := range x {
+		r[i] = number.Float32(v)
+	}
+	return r
 }
 
 // same reports whether two scales have the same bits; NaN are equal whatever theirs.
