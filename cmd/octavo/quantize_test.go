@@ -357,8 +357,8 @@ func TestQuantizeKeeps(t *testing.T) {
 	}
 }
 
-// TestQuantizeKeepsAll has nothing but what stays, in a file and in a directory, and codes of it
-// that are not encoded again.
+// TestQuantizeKeepsAll has nothing but what stays, in a file and in a directory, codes of it that are
+// not encoded again, and a file of embeddings, which is no part of a model.
 func TestQuantizeKeepsAll(t *testing.T) {
 	embedding, out := filetest.F32("embed_tokens.weight", []int{1, 2}, 1, 2), filetest.Output(t)
 	path := filetest.Write(t, nil, embedding)
@@ -367,6 +367,9 @@ func TestQuantizeKeepsAll(t *testing.T) {
 			"quantize", in, "-o", out, "--recipe", "te-block")
 	}
 	succeed(t, "quantize", path, "-o", out, "--recipe", "te-block", "--only", "embed")
+	vectors := filetest.Write(t, nil, filetest.F32("embeddings", []int{1, 2}, 1, 2), filetest.F32("norm", []int{1, 2}, 1, 2), filetest.F32("gate", []int{1, 2}, 1, 2))
+	require.Contains(t, succeed(t, "quantize", vectors, "-o", out, "--recipe", "te-block"), "quantized        3")
+	require.NotContains(t, octavo(nil, "lint", out).stdout, " quantized-")
 	both := filetest.Write(t, nil, filetest.F32("w", []int{1, 2}, 1, 2), filetest.Raw("embed_tokens.weight", safetensors.F8E4M3, []int{1, 2}, 1, 2), filetest.F32("embed_tokens.weight_scale_inv", []int{1, 1}, 3))
 	for _, more := range [][]string{nil, {"--requantize"}} {
 		succeed(t, append([]string{"quantize", both, "-o", out, "--recipe", "te-block"}, more...)...)

@@ -181,6 +181,7 @@ func TestJudgedByWhatIsQuantized(t *testing.T) {
 	require.Less(t, both.Ranking[0].Flushed, int64(10))
 	require.Contains(t, textOf(t, both), " The projection encoded to E4M3")
 	require.Greater(t, both.Tensors[0].under(both.Judge).Flushed, int64(6000), "the table has it all the same")
+	require.Equal(t, RiskReport{Rank: 1, Reason: LosesMuch, amount: 1}, both.Tensors[0].Risk, "and it is not said to be kept for that")
 	require.Contains(t, textOf(t, both), " ^ embedding: stays in F32 (looked up, not multiplied) ")
 	require.Equal(t, scaling.TorchAORowwisePow2, alone.Judge)
 	require.Contains(t, textOf(t, alone), " The float matrix encoded to E4M3")
