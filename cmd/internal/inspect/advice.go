@@ -62,15 +62,11 @@ func (r *Report) advise() (a Advice) {
 			}
 		}
 	}
-	said, stay, parts := "", r.stay(), ""
-	if len(stay) > 0 {
-		parts = partsOf(stay)
-	}
+	said, stay := "", r.stay()
 	switch n := len(plain); {
 	case n == 0:
-		said = r.unadvised(codes, zeros, len(a.Repair))
-		if parts != "" && said != "" {
-			said += fmt.Sprintf("; %s in %s", parts, typesOf(stay))
+		if said = r.unadvised(codes, zeros, len(a.Repair)); said != "" {
+			said += staying(stay)
 		}
 	case 2*len(a.Keep) > n:
 		said = fmt.Sprintf("keep the matrices in %s: under %s, %s, %d of %s would lose too much: %s",
@@ -97,10 +93,7 @@ func (r *Report) advise() (a Advice) {
 		default:
 			said += fmt.Sprintf("; keep %d of them in %s: %s", len(a.Keep), typesOf(plain), firstOf(a.Keep))
 		}
-		if parts != "" {
-			said += fmt.Sprintf("; %s in %s", parts, typesOf(stay))
-		}
-		if parts != "" && len(a.Keep) > 0 {
+		if said += staying(stay); len(stay) > 0 && len(a.Keep) > 0 {
 			said += ", too"
 		}
 	}
@@ -125,33 +118,31 @@ func (r *Report) stay() (all []*TensorReport) {
 	return all
 }
 
-// partsOf says which parts of a model stay.
-func partsOf(stay []*TensorReport) string {
-	var order []*checkpoint.Part
-	counts := map[*checkpoint.Part]int{}
-	for _, t := range stay {
-		if counts[t.part]++; counts[t.part] == 1 {
-			order = append(order, t.part)
-		}
+// staying says which parts of a model stay, "" if there are none.
+func staying(all []*TensorReport) string {
+	var parts []string
+	counts := map[*checkpoint.Part]int{} // of those that are not said yet
+	for _, t := range all {
+		counts[t.part]++
 	}
-	said := ""
-	for i, p := range order {
-		switch {
-		case i > 0 && i == len(order)-1:
-			said += " and "
-		case i > 0:
-			said += ", "
+	for _, t := range all {
+		switch n := counts[t.part]; n {
+		case 0:
+		case 1:
+			parts = append(parts, "the "+t.part.Name)
+		default:
+			parts = append(parts, textout.Count(n, t.part.Name))
 		}
-		if counts[p] == 1 {
-			said += "the " + p.Name
-		} else {
-			said += textout.Count(counts[p], p.Name)
-		}
+		delete(counts, t.part)
 	}
-	if len(stay) == 1 {
-		return said + " stays"
+	switch said := "; " + strings.Join(parts, " and "); len(all) {
+	case 0:
+		return ""
+	case 1:
+		return said + " stays in " + typesOf(all)
+	default:
+		return said + " stay in " + typesOf(all)
 	}
-	return said + " stay"
 }
 
 // unadvised says why no recipe is advised where there is no matrix to encode; nothing where

@@ -73,7 +73,7 @@ func TestAdvice(t *testing.T) {
 		{"the same by row", scaling.TorchAORowwise, "", list(plain, down), row + "in all 2 matrices" + nothing + "."},
 		{"zeros beside", scaling.TorchAORowwise, "", list(plain, normal("z", 0, nil)), row + "in all 2 matrices" + nothing + "."},
 		{"one", scaling.TorchAORowwise, "", list(plain), row + "in the only matrix" + nothing + "."},
-		{"parts of a model", scaling.TECurrent, "", append(gates, plain, embed, head), tensor + "in the only projection" + nothing + "; 2 routers, the embedding and the head stay in F32."},
+		{"parts of a model", scaling.TECurrent, "", append(gates, plain, embed, head), tensor + "in the only projection" + nothing + "; 2 routers and the embedding and the head stay in F32."},
 		{"parts, and one to keep", scaling.TECurrent, "", list(plain, other, down, head), tensor + "in all 3 projections; keep model.layers.5.mlp.down_proj.weight in F32: " + lost + "; the head stays in F32, too."},
 		{"a bias alone is no projection", scaling.TECurrent, "", list(normal("a_bias", 1, small)), "No advice: there is no matrix of values to quantize among what was read; the bias vector stays in F32."},
 		{"embeddings are no part", scaling.TECurrent, "", list(normal("embeddings", 1, nil)), tensor + "in the only matrix" + nothing + "."},

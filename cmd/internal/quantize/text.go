@@ -56,19 +56,19 @@ func writeTotals(w io.Writer, s *quantize.Summary) {
 // keptOf names what was not quantized, and why: of each part of models the first.
 func keptOf(all []quantize.KeptTensor) string {
 	var said []string
-	for len(all) > 0 {
-		first, others := all[0], []quantize.KeptTensor(nil)
-		for _, k := range all {
-			if k.Part != first.Part {
-				others = append(others, k)
-			}
+	counts := map[string]int{} // of parts that are not said yet
+	for _, k := range all {
+		counts[k.Part]++
+	}
+	for _, k := range all {
+		switch n := counts[k.Part]; n {
+		case 0:
+		case 1:
+			said = append(said, fmt.Sprintf("the %s %s (%s)", k.Part, textout.Name(k.Name), k.Why))
+		default:
+			said = append(said, fmt.Sprintf("%s, such as %s (%s)", textout.Count(n, k.Part), textout.Name(k.Name), k.Why))
 		}
-		which := "the " + first.Part + " "
-		if n := len(all) - len(others); n > 1 {
-			which = textout.Count(n, first.Part) + ", such as "
-		}
-		said = append(said, fmt.Sprintf("%s%s (%s)", which, textout.Name(first.Name), first.Why))
-		all = others
+		delete(counts, k.Part)
 	}
 	return strings.Join(said, "; ")
 }
