@@ -64,12 +64,12 @@
 // every weight lost, or of the proof that nothing was.
 //
 // By default a layout leaves alone what loaders do not expect to be quantized: everything that
-// is not a matrix, embeddings, the head, routers, norms, towers of other senses. Those of them
-// that loaders would take for quantized are listed in the configuration. Each expert of a stack
-// has a grid of its own, ⌈rows/128⌉ high, as transformers has it. Weights that loaders fuse (q,
-// k and v; gate and up, w1 and w3; q_a and kv_a) share what is one for the whole tensor in the
-// layouts that say so ([Layout.Share]): vLLM takes the largest of several divisors of NVFP4 for
-// all, without rescaling.
+// is not a matrix, and what is [Kept]: embeddings, the head, routers, norms, towers of other
+// senses. Those of them that loaders would take for quantized are listed in the configuration.
+// Each expert of a stack has a grid of its own, ⌈rows/128⌉ high, as transformers has it. Weights
+// that loaders fuse (q, k and v; gate and up, w1 and w3; q_a and kv_a) share what is one for the
+// whole tensor in the layouts that say so ([Layout.Share]): vLLM takes the largest of several
+// divisors of NVFP4 for all, without rescaling.
 //
 // A weight that is in the scheme of the layout already, and so is all that loaders fuse with
 // it, is copied with its scales rather than quantized again, unless [PlanOptions] name an

@@ -5,38 +5,41 @@ import (
 	"strings"
 )
 
-// keepRule is what layouts leave as it is, by the name of the module.
-type keepRule struct {
-	match *regexp.Regexp
+// Part is a part of models of which no weight is quantized unless it is asked for: by layouts, by
+// octavo quantize, and by the advice of octavo inspect. octavo lint finds some that were.
+type Part struct {
+	Name   string // "embedding"; several take an s
+	Why    string // it stays: "looked up, not multiplied"
+	Listed bool   // loaders take its modules for quantized ones unless the configuration lists them
 
-	// listed says that loaders take the module for one that is quantized unless the
-	// configuration lists it.
-	listed bool
+	bare   bool           // names of tensors match, too
+	module *regexp.Regexp // matches the name of a module, that of its weight without .weight
 }
 
-// keepRules are modules that stay as they are by default: what loaders do not expect to be
-// quantized, and what is small and hurts.
-var keepRules = []keepRule{
-	{regexp.MustCompile(`(^|\.)(embed|embed_tokens|embed_in|wte|wpe)$`), false},
-	{regexp.MustCompile(`(^|[._])embeddings?$`), false},
-	{regexp.MustCompile(`norm[0-9]*$`), false},
-	{regexp.MustCompile(`(^|\.)(lm_head|head|embed_out|output|score|classifier|shared_head\.head)$`), true},
-	{regexp.MustCompile(`(^|\.)(gate|router|shared_expert_gate)$`), true},
-	{regexp.MustCompile(`(^|\.)router\.`), true},
-	{regexp.MustCompile(`(^|\.)(eh_proj|indexer\.weights_proj)$`), true},
-	{regexp.MustCompile(`(^|\.)(visual|vision_(tower|model|encoder)|audio_tower)\.`), true},
-	{regexp.MustCompile(`(^|\.)multi_modal_projector\.`), true},
+// parts are what loaders do not expect to be quantized, and what is small and hurts. Of those that
+// match the first counts.
+var parts = []Part{
+	{"embedding", "looked up, not multiplied", false, false, regexp.MustCompile(`(^|\.)(embed|embed_tokens|embed_in|wte|wpe)$|(^|[._])embeddings?$`)},
+	{"norm", "a gain of all that passes", false, false, regexp.MustCompile(`norm[0-9]*$|(^|\.)ln_[a-z0-9]+$`)},
+	{"router", "rounding it may send tokens to other experts", true, false, regexp.MustCompile(`(^|\.)(gate|router|shared_expert_gate)$|(^|\.)router\.`)},
+	{"head", "rounding it moves every logit", true, false, regexp.MustCompile(`(^|\.)(lm_head|head|embed_out|output|score|classifier|shared_head\.head)$`)},
+	{"projection of MTP", "loaders expect no codes", true, false, regexp.MustCompile(`(^|\.)eh_proj$`)},
+	{"projection of the indexer", "loaders expect no codes", true, false, regexp.MustCompile(`(^|\.)indexer\.weights_proj$`)},
+	{"vision or audio weight", "loaders expect no codes", true, true, regexp.MustCompile(`(^|\.)(visual|vision_(tower|model|encoder)|audio_tower|multi_modal_projector)\.`)},
+	{"bias vector", "added, not multiplied", false, true, regexp.MustCompile(`(^|[._])bias$`)},
+	{"sink", "added, not multiplied", false, true, regexp.MustCompile(`(^|\.)sinks$`)},
 }
 
-// Kept reports whether a module stays as it is by default, and whether configurations have to
-// list it then.
-func Kept(module string) (keep, listed bool) {
-	for _, rule := range keepRules {
-		if rule.match.MatchString(module) {
-			return true, rule.listed
+// Kept returns the part of a model that a tensor is by its name, nil if it is none: only names
+// MODULE.weight tell, but for biases, sinks and towers.
+func Kept(tensor string) *Part {
+	module, isModule := stem(tensor)
+	for i := range parts {
+		if p := &parts[i]; (isModule || p.bare) && p.module.MatchString(module) {
+			return p
 		}
 	}
-	return false, true
+	return nil
 }
 
 // fused are the last names of modules that loaders make one of.

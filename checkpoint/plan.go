@@ -340,8 +340,8 @@ func (p *Plan) quantizes(w *Weight, o PlanOptions) (*Rule, error) {
 	if len(w.Shape) != 2 && !stack || len(w.Shape) == 2 && !isModule {
 		return nil, nil
 	}
-	keep, listed := Kept(module)
-	chosen := !keep
+	part := Kept(w.Name)
+	chosen := part == nil
 	if o.Only != nil {
 		chosen = o.Only(w.Name)
 	}
@@ -364,9 +364,9 @@ func (p *Plan) quantizes(w *Weight, o PlanOptions) (*Rule, error) {
 	if chosen && rule != nil && (!stack || rule.Scheme.Stacks) {
 		return rule, nil
 	}
-	if listed {
+	if part == nil || part.Listed {
 		p.Ignored = append(p.Ignored, module)
-		p.listed = p.listed || !keep
+		p.listed = p.listed || part == nil
 	}
 	return nil, nil
 }

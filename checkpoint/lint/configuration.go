@@ -182,25 +182,21 @@ func few(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// Names of modules that are no Linear, or that loaders never quantize.
+// Names of modules that are no Linear: those of tables are of vectors, if not of tokens, and of
+// nothing that is multiplied. Heads may be tied.
 var (
-	embedding = regexp.MustCompile(`(^|\.)(embed|embed_tokens|embed_in|wte|wpe|word_embeddings|position_embeddings)$|(^|[._])embeddings?$`)
-	norm      = regexp.MustCompile(`norm[0-9]*$|(^|\.)ln_[a-z0-9]+$`)
-	router    = regexp.MustCompile(`(^|\.)(gate|router|shared_expert_gate)$|(^|\.)router\.`)
-	head      = regexp.MustCompile(`(^|\.)(lm_head|embed_out)$`)
-	conv      = regexp.MustCompile(`(^|[._])conv[0-9a-z]*$`)
+	head  = regexp.MustCompile(`(^|\.)(lm_head|embed_out)$`)
+	conv  = regexp.MustCompile(`(^|[._])conv[0-9a-z]*$`)
+	table = regexp.MustCompile(`(?i)embed[a-z0-9_]*$|(^|\.)(relative_attention_bias|shared|codebook|lut)$`)
 )
-
-// table matches names of modules that are tables of vectors, if not of tokens, and of nothing
-// that is multiplied.
-var table = regexp.MustCompile(`(?i)embed[a-z0-9_]*$|(^|\.)(relative_attention_bias|shared|codebook|lut)$`)
 
 // linear returns the module of a weight that a loader takes for a Linear layer of values.
 func linear(w *checkpoint.Weight) (module string, ok bool) {
 	e := w.Parts[checkpoint.Codes]
 	module, ok = strings.CutSuffix(w.Name, ".weight")
-	return module, ok && w.Scheme == nil && len(w.Shape) == 2 && isValues(e.DType) &&
-		!embedding.MatchString(module) && (!table.MatchString(module) || head.MatchString(module)) && !norm.MatchString(module) && !conv.MatchString(module)
+	part := checkpoint.Kept(w.Name)
+	return module, ok && w.Scheme == nil && len(w.Shape) == 2 && isValues(e.DType) && (part == nil || part.Listed) &&
+		(!table.MatchString(module) || head.MatchString(module)) && !conv.MatchString(module)
 }
 
 // checkIgnoreMissing has modules of values that the configuration does not list. Those of
@@ -217,7 +213,7 @@ func checkIgnoreMissing(m *model, found func(Finding)) {
 		if listed, unknown := m.ignored(module); listed || unknown {
 			continue
 		}
-		if keep, _ := checkpoint.Kept(module); keep && m.c.Config.Method() == "fp8" {
+		if m.c.Config.Method() == "fp8" && checkpoint.Kept(w.Name) != nil {
 			continue
 		}
 		found(Finding{File: w.Parts[checkpoint.Codes].File, Tensors: []string{w.Name}, What: fmt.Sprintf("%s is %s and not listed", module, w.Parts[checkpoint.Codes].DType)})
@@ -298,24 +294,22 @@ func checkFusedMixed(m *model, found func(Finding)) {
 	}
 }
 
-// quantizedAs reports of each quantized module whether its name matches.
-func (m *model) quantizedAs(re *regexp.Regexp, found func(Finding)) {
+// quantizedParts has the quantized modules that are one of the named parts of models.
+func (m *model) quantizedParts(found func(Finding), parts ...string) {
 	for _, w := range m.weights {
 		e := w.Parts[checkpoint.Codes]
 		module := moduleOf(w.Name)
-		if w.Scheme == nil && !m.isCodes(e) || !re.MatchString(module) {
+		part := checkpoint.Kept(module + ".weight")
+		if module == w.Name || w.Scheme == nil && !m.isCodes(e) || part == nil || !slices.Contains(parts, part.Name) {
 			continue
 		}
 		found(Finding{File: e.File, Tensors: []string{e.Name}, What: fmt.Sprintf("%s is %s", module, e.DType)})
 	}
 }
 
-func checkQuantizedEmbedding(m *model, found func(Finding)) { m.quantizedAs(embedding, found) }
+func checkQuantizedEmbedding(m *model, found func(Finding)) { m.quantizedParts(found, "embedding") }
 
-func checkQuantizedRouter(m *model, found func(Finding)) {
-	m.quantizedAs(router, found)
-	m.quantizedAs(norm, found)
-}
+func checkQuantizedRouter(m *model, found func(Finding)) { m.quantizedParts(found, "router", "norm") }
 
 // ends returns the weights of the embedding and of the head, nil where they are absent.
 func (m *model) ends() (embed, out *checkpoint.Weight) {

@@ -53,8 +53,7 @@ func (m *model) kvScales() (list []checkpoint.Entry) {
 func (m *model) attentions() []string {
 	all := map[string]bool{}
 	for _, w := range m.weights {
-		module, ok := strings.CutSuffix(moduleOf(w.Name), ".k_proj")
-		if keep, _ := checkpoint.Kept(module + ".k_proj"); ok && !keep {
+		if module, ok := strings.CutSuffix(moduleOf(w.Name), ".k_proj"); ok && checkpoint.Kept(module+".k_proj.weight") == nil {
 			all[module] = true
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/octavo-fp8/octavo/checkpoint"
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/internal/memory"
 	"github.com/octavo-fp8/octavo/internal/operands"
@@ -23,8 +24,9 @@ type outputTensor struct {
 	safetensors.Info
 	source  safetensors.Info // what it is made from
 	content content
-	ofCodes bool // whether source is
-	align   int  // what its offset and that of the next tensor are a multiple of
+	ofCodes bool             // whether source is
+	stays   *checkpoint.Part // of a model, which is why a matrix is copied; nil: no reason
+	align   int              // what its offset and that of the next tensor are a multiple of
 }
 
 type content int
@@ -42,12 +44,16 @@ func (o Options) planOutputs(file *safetensors.File) ([]outputTensor, error) {
 	selected := false
 	dropped := map[string]bool{} // scales of codes that get others
 	for _, info := range file.Tensors() {
-		quantizes, err := o.quantizes(file, info)
+		stays := o.stays(file, info)
+		quantizes, err := false, error(nil)
+		if stays == nil {
+			quantizes, err = o.quantizes(file, info)
+		}
 		if err != nil {
 			return nil, err
 		}
 		if !quantizes {
-			outputs = append(outputs, outputTensor{info, info, copied, isCodes(file, info), max(info.DType.Size(), 1)})
+			outputs = append(outputs, outputTensor{info, info, copied, isCodes(file, info), stays, max(info.DType.Size(), 1)})
 			continue
 		}
 		ofCodes := isCodes(file, info)
@@ -77,7 +83,7 @@ func (o Options) planOutputs(file *safetensors.File) ([]outputTensor, error) {
 		outputs = append(outputs, made...)
 	}
 	if !selected && !o.AllowNone {
-		return nil, o.nothing()
+		return nil, o.nothing(outputs)
 	}
 	outputs = slices.DeleteFunc(outputs, func(p outputTensor) bool { return p.content == copied && dropped[p.Name] })
 	slices.SortStableFunc(outputs, func(a, b outputTensor) int { return cmp.Compare(b.align, a.align) })
@@ -85,11 +91,24 @@ func (o Options) planOutputs(file *safetensors.File) ([]outputTensor, error) {
 }
 
 // nothing is the error where there is nothing to quantize.
-func (o Options) nothing() error {
+func (o Options) nothing(outputs []outputTensor) error {
+	if i := slices.IndexFunc(outputs, func(p outputTensor) bool { return p.stays != nil }); i >= 0 {
+		return fmt.Errorf("there is nothing to quantize but what stays as it is by default, such as %v: --only quantizes the matrices that it matches", outputs[i].kept())
+	}
 	if o.Only != nil {
 		return fmt.Errorf("no float matrix has a name that matches --only %q: octavo inspect lists the tensors", o.Only)
 	}
 	return errors.New("there is no float matrix to quantize, which is a tensor of two or more dimensions, F64, F32, F16 or BF16: octavo inspect lists the tensors")
+}
+
+func (p outputTensor) kept() KeptTensor { return KeptTensor{p.Name, p.stays.Name, p.stays.Why} }
+
+// stays returns the part of a model as which a matrix is copied, nil if it is not.
+func (o Options) stays(file *safetensors.File, info safetensors.Info) *checkpoint.Part {
+	if o.Only != nil || tensorfile.IsScale(file, info.Name) || !isCodes(file, info) && !tensorfile.IsMatrix(file, info) {
+		return nil
+	}
+	return checkpoint.Kept(info.Name)
 }
 
 // quantizes reports whether a tensor is to be quantized. One of codes must be meant to be.
@@ -134,7 +153,7 @@ func quantizedOutputs(info safetensors.Info, r scaling.Recipe) ([]outputTensor, 
 		return nil, fmt.Errorf("tensor %q of shape %v has %d elements, which do not fill whole bytes in %v: leave it out with --only", info.Name, info.Shape, info.Len(), r.Format)
 	}
 	align := s.DType.Size()
-	outputs := []outputTensor{{s, info, scales, false, align}, {c, info, codes, false, align}}
+	outputs := []outputTensor{{s, info, scales, false, nil, align}, {c, info, codes, false, nil, align}}
 	if c.Bytes()%int64(align) != 0 {
 		outputs[1].align = 1
 	}
@@ -144,7 +163,7 @@ func quantizedOutputs(info safetensors.Info, r scaling.Recipe) ([]outputTensor, 
 	}
 	rows, _ := (&tensor.Tensor{Shape: info.Shape}).Dims()
 	o := safetensors.Info{Name: info.Name + outer.suffix(), DType: safetensors.F32, Shape: []int{outer.count(rows)}}
-	return append([]outputTensor{{o, info, scales, false, o.DType.Size()}}, outputs...), nil
+	return append([]outputTensor{{o, info, scales, false, nil, o.DType.Size()}}, outputs...), nil
 }
 
 // typeOf returns the type that codes are written in: bytes where there is none of theirs.

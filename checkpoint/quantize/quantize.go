@@ -45,15 +45,15 @@ const stripBytes = 1 << 20
 // mostWorkers bounds the goroutines, and so the memory: a few keep a disk busy.
 const mostWorkers = 8
 
-// Options say how to quantize a file. The zero value quantizes all matrices by the zero
-// recipe, silently.
+// Options say how to quantize a file. The zero value quantizes all matrices but those that models
+// keep as they are by the zero recipe, silently.
 type Options struct {
 	// Recipe is how every matrix is quantized. Its profile must not be a delayed one: that
 	// needs the amax of earlier steps.
 	Recipe scaling.Recipe
 
-	// Only matches the names of the matrices to quantize; the others are copied. Nil matches
-	// all.
+	// Only matches the names of the matrices to quantize; the others are copied. Nil leaves
+	// what models keep as it is ([checkpoint.Kept]) and matches all others.
 	Only *regexp.Regexp
 
 	// Requantize has matrices of codes decoded with their scales, exactly, and encoded
@@ -128,12 +128,15 @@ func declare(outputs []outputTensor) (infos []safetensors.Info, total int64) {
 func newSummary(file *safetensors.File, r scaling.Recipe, outputs []outputTensor, results map[string]*result) *Summary {
 	s := &Summary{
 		Profile: r.Profile, Format: r.Format.String(), Block: r.Block.String(),
-		NonFinite: []NonFinite{}, Tensors: []TensorLoss{},
+		NonFinite: []NonFinite{}, Tensors: []TensorLoss{}, Kept: []KeptTensor{},
 	}
 	for _, p := range outputs {
 		switch p.content {
 		case copied:
 			s.Copied.add(p)
+			if p.stays != nil {
+				s.Kept = append(s.Kept, p.kept())
+			}
 		case scales:
 			s.Quantized.BytesAfter += p.Bytes()
 		case codes:

@@ -20,6 +20,7 @@ type Summary struct {
 	Quantized       TensorCount      `json:"quantized"`
 	Requantized     int              `json:"requantized"` // of the quantized tensors, that were codes
 	Copied          TensorCount      `json:"copied"`
+	Kept            []KeptTensor     `json:"kept"`      // matrices of Copied that would be quantized if they were no part of a model that stays
 	Elements        int64            `json:"elements"`  // quantized
 	Saturated       int64            `json:"saturated"` // of Elements, as the two below
 	Flushed         int64            `json:"flushed"`
@@ -37,6 +38,15 @@ type TensorCount struct {
 	BytesBefore int64 `json:"bytesBefore"`
 	BytesAfter  int64 `json:"bytesAfter"`
 }
+
+// KeptTensor is a matrix that was copied, and why; see [checkpoint.Part].
+type KeptTensor struct {
+	Name string `json:"name"`
+	Part string `json:"part"`
+	Why  string `json:"why"`
+}
+
+func (k KeptTensor) String() string { return fmt.Sprintf("tensor %q (%s: %s)", k.Name, k.Part, k.Why) }
 
 // TensorLoss says what a tensor lost.
 type TensorLoss struct {
@@ -95,6 +105,7 @@ func (s *Summary) Add(o *Summary) {
 	s.BecameNonFinite += o.BecameNonFinite
 	s.NonFinite = append(s.NonFinite, o.NonFinite...)
 	s.Tensors = append(s.Tensors, o.Tensors...)
+	s.Kept = append(s.Kept, o.Kept...)
 	s.BytesRead += o.BytesRead
 }
 

@@ -41,7 +41,8 @@ func TestInspectText(t *testing.T) {
 	)
 	require.Equal(t, `Repair 3 tensors first, such as hopeless: they have values that are NaN or
 infinite; then keep the matrices in F32: under te-current-pow2, the only recipe
-tried, 1 of 1 would lose too much: w (33% of what is not zero would be lost).
+tried, 1 of 1 matrix would lose too much: w (33% of what is not zero would be
+lost).
 
 `+path+`
 10 tensors, 19 parameters, 57 B
@@ -50,7 +51,8 @@ alone.
 NaN or infinite: 6 values in 3 tensors.
 
 Tensors, the riskiest first; lost (saturated, flushed or made NaN), row and
-block error and SQNR in dB are under te-current-pow2:
+block error and SQNR in dB are under te-current-pow2; a matrix should stay as it
+is if one of the first three is above 6.25%, half a step of E4M3:
 
 name             type  shape  amax  crest  lost   row  block    SQNR
 - with values that are NaN or infinite:
@@ -60,7 +62,7 @@ e5m2             E5M2  4         1   1        -     -      -       -
     ^ 1 NaN, 1 +Inf, 1 -Inf, the first at element 1
 vector           F32   4         3   1.26     -     -      -       -
     ^ 1 NaN, 0 +Inf, 1 -Inf, the first at element 0
-- of which 1% or more of what is not zero is flushed to zero:
+- that lose more than half a step:
 w                F32   2x2       4   1.98   33%  100%    50%  152.11
     ^ keep it in F32: 33% of what is not zero would be lost
 - others:
@@ -152,7 +154,7 @@ type jsonFile struct {
 	Tensors []struct {
 		File, Name, DType string
 		Format, Scheme    string
-		NotJudged         string
+		NotJudged, Stays  string
 		Shape             []int
 		Bytes             int64
 		Risk              struct {
@@ -205,6 +207,7 @@ func TestInspectModel(t *testing.T) {
 		report := got.Tensors[i]
 		require.Equal(t, info.Name, report.Name)
 		require.Equal(t, info.Shape, report.Shape)
+		require.Equal(t, map[string]string{"model.embed_tokens.weight": "embedding", "lm_head.weight": "head"}[info.Name], report.Stays)
 		values, err := in.Float32s(info.Name)
 		require.NoError(t, err)
 		amax, smallest := 0.0, math.Inf(1)

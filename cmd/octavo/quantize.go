@@ -70,7 +70,7 @@ func newQuantizeCommand() *cobra.Command {
 	markRequired(cmd, flagOfRecipes)
 	formatFlag(cmd, &o.Recipe.Format, "", "format of the codes (default the recipe's: e4m3, or e2m1)")
 	blockFlag(cmd, &block, "block", "rows and columns that share a scale (default the recipe's for weights)")
-	onlyFlag(cmd, &o.Only, "quantize only the matrices whose name matches, copy the others")
+	onlyFlag(cmd, &o.Only, "quantize the matrices whose name matches, even embeddings and routers, copy the others")
 	cmd.Flags().BoolVar(&o.Requantize, "requantize", false, "decode matrices of codes, and encode them anew")
 	wholeFlag(cmd, &top, 0, 1<<30, "top", "show the `N` tensors that lost most; 0 is all")
 	cmd.Flags().BoolVar(&detail, "detail", false, "show all tensors")

@@ -205,7 +205,7 @@ octavo: warning: tensor "worse": element 0 of shape [1 1] is +Inf; 1 of its valu
 		"input": path, "output": out, "profile": "te-current", "format": "E4M3", "block": "tensor",
 		"quantized":   map[string]any{"tensors": 3.0, "bytesBefore": 28.0, "bytesAfter": 19.0},
 		"copied":      map[string]any{"tensors": 0.0, "bytesBefore": 0.0, "bytesAfter": 0.0},
-		"requantized": 0.0,
+		"requantized": 0.0, "kept": []any{},
 		"tensors": []any{
 			lossOf("bad", []any{2.0, 2.0}, 4, 2, "+Inf"), lossOf("good", []any{1.0, 2.0}, 2, 0, nil), lossOf("worse", []any{1.0, 1.0}, 1, 1, "NaN"),
 		},
@@ -325,6 +325,63 @@ SQNR dB  saturated  flushed  block  tensor
 
 of 4 values quantized: 1 (25%) saturated, 1 (25%) flushed to zero
 `, text)
+}
+
+// TestQuantizeKeeps: what is quantized is what lint does not find fault with, unless --only asks for
+// more. Parts of models are told by the names of these.
+func TestQuantizeKeeps(t *testing.T) {
+	for model, want := range map[string]string{
+		"llama": "Left as they are: the head lm_head.weight (rounding it moves every logit); the embedding model.embed_tokens.weight (looked up, not multiplied). --only . quantizes them, too.",
+		"mixtral": "Left as they are: the head lm_head.weight (rounding it moves every logit); the embedding model.embed_tokens.weight (looked up, not multiplied); " +
+			"3 routers, such as model.layers.0.block_sparse_moe.gate.weight (rounding it may send tokens to other experts). --only . quantizes them, too.",
+		"gpt-oss": "Left as they are: the head lm_head.weight (rounding it moves every logit); the embedding model.embed_tokens.weight (looked up, not multiplied); " +
+			"6 bias vectors, such as model.layers.0.mlp.experts.down_proj_bias (added, not multiplied); " +
+			"3 routers, such as model.layers.0.mlp.router.weight (rounding it may send tokens to other experts). --only . quantizes them, too.",
+	} {
+		path, out := testutil.Shared(t, "models", model, "model.safetensors"), filetest.Output(t)
+		require.Contains(t, strings.Join(strings.Fields(succeed(t, "quantize", path, "-o", out, "--recipe", "te-block")), " "), want)
+		in, got := filetest.Open(t, path), filetest.Open(t, out)
+		for _, info := range in.Tensors() {
+			last := strings.Split(strings.TrimSuffix(info.Name, ".weight"), ".")
+			projection := strings.HasSuffix(info.Name, "_proj.weight") || strings.HasSuffix(info.Name, "_proj") || slices.Contains([]string{"w1", "w2", "w3"}, last[len(last)-1])
+			require.Equal(t, projection, filetest.Info(t, got, info.Name).DType == safetensors.F8E4M3, info.Name)
+			if !projection {
+				require.Equal(t, filetest.Bytes(t, in, info.Name), filetest.Bytes(t, got, info.Name))
+			}
+		}
+		require.NotContains(t, octavo(nil, "lint", out).stdout, " quantized-")
+		all := succeed(t, "quantize", path, "-o", out, "--recipe", "te-block", "--only", ".")
+		require.NotContains(t, all, "Left as they are")
+		require.Contains(t, octavo(nil, "lint", out).stdout, "E quantized-embedding")
+		require.Equal(t, model != "llama", strings.Contains(octavo(nil, "lint", out).stdout, "W quantized-router"))
+	}
+}
+
+// TestQuantizeKeepsAll has nothing but what stays, in a file and in a directory, codes of it that are
+// not encoded again, and a file of embeddings, which is no part of a model.
+func TestQuantizeKeepsAll(t *testing.T) {
+	embedding, out := filetest.F32("embed_tokens.weight", []int{1, 2}, 1, 2), filetest.Output(t)
+	path := filetest.Write(t, nil, embedding)
+	for _, in := range []string{path, filepath.Dir(path)} {
+		fail(t, 1, `there is nothing to quantize but what stays as it is by default, such as tensor "embed_tokens.weight" (embedding: looked up, not multiplied): --only quantizes the matrices that it matches`,
+			"quantize", in, "-o", out, "--recipe", "te-block")
+	}
+	succeed(t, "quantize", path, "-o", out, "--recipe", "te-block", "--only", "embed")
+	vectors := filetest.Write(t, nil, filetest.F32("embeddings", []int{1, 2}, 1, 2), filetest.F32("norm", []int{1, 2}, 1, 2), filetest.F32("gate", []int{1, 2}, 1, 2))
+	require.Contains(t, succeed(t, "quantize", vectors, "-o", out, "--recipe", "te-block"), "quantized        3")
+	require.NotContains(t, octavo(nil, "lint", out).stdout, " quantized-")
+	both := filetest.Write(t, nil, filetest.F32("w", []int{1, 2}, 1, 2), filetest.Raw("embed_tokens.weight", safetensors.F8E4M3, []int{1, 2}, 1, 2), filetest.F32("embed_tokens.weight_scale_inv", []int{1, 1}, 3))
+	for _, more := range [][]string{nil, {"--requantize"}} {
+		succeed(t, append([]string{"quantize", both, "-o", out, "--recipe", "te-block"}, more...)...)
+		require.Equal(t, []byte{1, 2}, filetest.Bytes(t, filetest.Open(t, out), "embed_tokens.weight"))
+	}
+	require.Contains(t, succeed(t, "quantize", both, "-o", out, "--recipe", "te-block", "--json"), `"kept": [
+    {
+      "name": "embed_tokens.weight",
+      "part": "embedding",
+      "why": "looked up, not multiplied"
+    }
+  ]`)
 }
 
 // TestQuantizeBecameNonFinite has a NaN that spoils the scale of its whole row.

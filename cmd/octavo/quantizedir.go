@@ -40,7 +40,7 @@ func quantizeDir(ctx context.Context, cmd *cobra.Command, in, out string, o quan
 	if err != nil {
 		return nil, err
 	}
-	all := &quantize.Summary{Input: in, Output: out, NonFinite: []quantize.NonFinite{}}
+	all := &quantize.Summary{Input: in, Output: out, NonFinite: []quantize.NonFinite{}, Kept: []quantize.KeptTensor{}}
 	index := &checkpoint.Index{Files: map[string]string{}}
 	o.AllowNone = true
 	for _, name := range model.Files() {
@@ -56,6 +56,9 @@ func quantizeDir(ctx context.Context, cmd *cobra.Command, in, out string, o quan
 		if err := run.Adopt(name); err != nil {
 			return nil, err
 		}
+	}
+	if all.Quantized.Tensors == 0 && len(all.Kept) > 0 {
+		return nil, fmt.Errorf("%s: there is nothing to quantize but what stays as it is by default, such as %v: --only quantizes the matrices that it matches", textout.Name(in), all.Kept[0])
 	}
 	if all.Quantized.Tensors == 0 {
 		return nil, fmt.Errorf("%s: there is no float matrix to quantize: octavo inspect lists the tensors", textout.Name(in))

@@ -48,7 +48,7 @@ var beside = map[string][]string{
 	"telemetry/prometheus":   {"telemetry"},
 	"checkpoint":             {"safetensors", "scaling and below"},
 	"checkpoint/lint":        {"checkpoint", "safetensors", "scaling and below"},
-	"checkpoint/quantize":    {"safetensors", "scaling and below"},
+	"checkpoint/quantize":    {"checkpoint", "safetensors", "scaling and below"},
 	"nn/evaluate":            {"nn and below"},
 	"nn/generate":            {"progress", "nn and below"},
 	"nn/hf":                  {"checkpoint", "safetensors", "nn and below"},

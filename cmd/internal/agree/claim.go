@@ -79,7 +79,7 @@ func (s *side) claim(names []string, w *agree.Weight, m *model) (all []agree.Cla
 				why = "excluded by " + p
 			}
 		}
-		if keep, _ := checkpoint.Kept(name); keep && why == "" {
+		if why == "" && checkpoint.Kept(name+".weight") != nil {
 			why = "not quantized by default"
 		}
 	}

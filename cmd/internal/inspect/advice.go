@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/octavo-fp8/octavo/checkpoint"
 	"github.com/octavo-fp8/octavo/internal/jsonout"
 	"github.com/octavo-fp8/octavo/internal/textout"
 	"github.com/octavo-fp8/octavo/scaling"
@@ -17,37 +18,25 @@ type Advice struct {
 	Keep     []Kept          `json:"keep,omitempty"`   // matrices that should not be encoded, the riskiest first
 }
 
-// Kept is a matrix that should stay as it is.
+// Kept is a matrix that should stay as it is, though it is no part of a model that does.
 type Kept struct {
 	File   string `json:"file,omitempty"` // where there are several
 	Tensor string `json:"tensor"`
 	Why    string `json:"why"`
 }
 
-const (
-	farOut = 4   // root mean squares of the others, by which rounding may move the largest value
-	beyond = 1e6 // times the others, from where sums of squares do not tell how many
-)
-
-const outlier = "an outlier"
-
-// keeping says why a matrix should stay as it is, "" if nothing speaks against a recipe. Rounding
-// within the range of a format moves a value by half a step at most: a larger error shows that
-// the range was too small.
-func (t *TensorReport) keeping(of *RecipeReport, l limits) string {
-	amax, others := float64(t.Values.Amax), float64(t.Values.Others)
+// keeping says why a matrix should stay as it is, "" if nothing speaks against a recipe: what that
+// loses of it is more than half a step, of which rounding within the range of a format moves a value
+// at most.
+func (t *TensorReport) keeping(of *RecipeReport, halfStep float64) string {
 	switch lost := t.lost(of); {
 	case of.BecameNonFinite > 0:
 		return textout.Count(of.BecameNonFinite, "value") + " would become NaN or infinite"
-	case others > 0 && amax >= beyond*others:
-		return fmt.Sprintf(outlier+" of %.2g, a million times the others or more", amax)
-	case others > 0 && amax*l.halfStep >= farOut*others:
-		return fmt.Sprintf(outlier+" of %.2g among %.1g", amax, others)
-	case lost >= l.lost:
+	case lost > halfStep:
 		return percent(jsonout.Number(lost)) + " of what is not zero would be lost"
-	case float64(of.RowError) > l.halfStep:
+	case float64(of.RowError) > halfStep:
 		return "a row with an error of " + percent(of.RowError)
-	case float64(of.BlockError) > l.halfStep:
+	case float64(of.BlockError) > halfStep:
 		return "a mean error of blocks of " + percent(of.BlockError)
 	}
 	return ""
@@ -55,13 +44,13 @@ func (t *TensorReport) keeping(of *RecipeReport, l limits) string {
 
 // advise makes one sentence of what was found.
 func (r *Report) advise() (a Advice) {
-	var plain []*TensorReport // matrices of values, which are no codes and not all zero
+	var plain []*TensorReport // matrices of values to quantize, which are no codes and not all zero
 	codes, zeros := 0, 0
 	for _, t := range r.view(View{Sort: ByRisk}) {
 		switch {
 		case t.Values.nonFinite() > 0:
 			a.Repair = append(a.Repair, t.Name)
-		case t.under(r.Judge) == nil:
+		case t.under(r.Judge) == nil || t.part != nil:
 		case t.Scheme != "":
 			codes++
 		case t.Values.Amax == 0:
@@ -73,31 +62,39 @@ func (r *Report) advise() (a Advice) {
 			}
 		}
 	}
-	said := ""
+	said, stay := "", r.stay()
 	switch n := len(plain); {
 	case n == 0:
-		said = r.unadvised(codes, zeros, len(a.Repair))
+		if said = r.unadvised(codes, zeros, len(a.Repair)); said != "" {
+			said += staying(stay)
+		}
 	case 2*len(a.Keep) > n:
-		said = fmt.Sprintf("keep the matrices in %s: under %s, %s, %d of %d would lose too much: %s", typesOf(plain), r.Judge, r.best(), len(a.Keep), n, firstOf(a.Keep))
+		said = fmt.Sprintf("keep the matrices in %s: under %s, %s, %d of %s would lose too much: %s",
+			typesOf(append(plain, stay...)), r.Judge, r.best(), len(a.Keep), r.several(n), firstOf(a.Keep))
 	default:
 		a.Recipe = r.Judge
-		where := "everywhere"
+		where := "in all " + r.several(n+zeros)
 		switch part := r.Stopped() || r.Selected < r.All || r.Totals.NotJudged+len(a.Repair) > 0; {
 		case part && codes > 0:
-			where = "in " + matrices(n) + " that could be judged, beside codes"
+			where = "in " + r.several(n) + " that could be judged, beside codes"
 		case part:
-			where = "in " + matrices(n) + " that could be judged"
+			where = "in " + r.several(n) + " that could be judged"
 		case codes > 0:
-			where = "in " + matrices(n) + " not encoded yet"
+			where = "in " + r.several(n) + " not encoded yet"
+		case n+zeros == 1:
+			where = "in the only " + strings.TrimPrefix(r.several(1), "1 ")
 		}
 		said = fmt.Sprintf("%s under %s, a scale for each %s, %s", r.Format, r.Judge, r.Ranking[0].Block, where)
 		switch len(a.Keep) {
 		case 0:
-			said += "; no matrix would lose enough to stay in " + typesOf(plain)
+			said += "; none would lose enough to stay in " + typesOf(plain)
 		case 1:
 			said += fmt.Sprintf("; keep %s in %s: %s", briefly(a.Keep[0].Tensor), typesOf(plain), a.Keep[0].Why)
 		default:
-			said += fmt.Sprintf("; keep %d of the %s in %s: %s", len(a.Keep), matrices(n), typesOf(plain), firstOf(a.Keep))
+			said += fmt.Sprintf("; keep %d of them in %s: %s", len(a.Keep), typesOf(plain), firstOf(a.Keep))
+		}
+		if said += staying(stay); len(stay) > 0 && len(a.Keep) > 0 {
+			said += ", too"
 		}
 	}
 	if n := len(a.Repair); n > 0 {
@@ -111,22 +108,59 @@ func (r *Report) advise() (a Advice) {
 	return a
 }
 
+// stay returns the finite matrices that are parts of a model which are not quantized.
+func (r *Report) stay() (all []*TensorReport) {
+	for i := range r.Tensors {
+		if t := &r.Tensors[i]; t.part != nil && t.Values.nonFinite() == 0 {
+			all = append(all, t)
+		}
+	}
+	return all
+}
+
+// staying says which parts of a model stay, "" if there are none.
+func staying(all []*TensorReport) string {
+	var parts []string
+	counts := map[*checkpoint.Part]int{} // of those that are not said yet
+	for _, t := range all {
+		counts[t.part]++
+	}
+	for _, t := range all {
+		switch n := counts[t.part]; n {
+		case 0:
+		case 1:
+			parts = append(parts, "the "+t.part.Name)
+		default:
+			parts = append(parts, textout.Count(n, t.part.Name))
+		}
+		delete(counts, t.part)
+	}
+	switch said := "; " + strings.Join(parts, " and "); len(all) {
+	case 0:
+		return ""
+	case 1:
+		return said + " stays in " + typesOf(all)
+	default:
+		return said + " stay in " + typesOf(all)
+	}
+}
+
 // unadvised says why no recipe is advised where there is no matrix to encode; nothing where
 // what must be repaired is the reason.
 func (r *Report) unadvised(codes, zeros, repair int) string {
 	switch {
 	case codes > 0 && r.Totals.NotJudged == 0:
-		return fmt.Sprintf("nothing to decide: all that could be read is codes already, %s", matrices(codes))
+		return fmt.Sprintf("nothing to decide: what could be quantized is codes already, %s", matrices(codes))
 	case codes > 0:
 		return fmt.Sprintf("nothing to decide of what could be read, %s of codes; %s could not be judged", matrices(codes), textout.Count(r.Totals.NotJudged, "tensor"))
 	case r.Totals.NotJudged > 0:
-		return fmt.Sprintf("no advice: %s could not be judged, and there is no other matrix of values", textout.Count(r.Totals.NotJudged, "tensor"))
+		return fmt.Sprintf("no advice: %s could not be judged, and there is no matrix of values to quantize", textout.Count(r.Totals.NotJudged, "tensor"))
 	case zeros > 0:
 		return fmt.Sprintf("no advice: all values are 0, in %s", matrices(zeros))
 	case repair > 0:
 		return ""
 	}
-	return "no advice: there is no matrix of floating-point values among what was read"
+	return "no advice: there is no matrix of values to quantize among what was read"
 }
 
 // best says which of the recipes the judging one is.
@@ -142,6 +176,14 @@ func matrices(n int) string {
 		return "1 matrix"
 	}
 	return fmt.Sprintf("%d matrices", n)
+}
+
+// several counts what is quantized: projections, where there is a part of a model that is not.
+func (r *Report) several(n int) string {
+	if len(r.stay()) > 0 {
+		return textout.Count(n, "projection")
+	}
+	return matrices(n)
 }
 
 // typesOf is the type of tensors.

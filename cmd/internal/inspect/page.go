@@ -59,14 +59,13 @@ func (r *Report) putTensors(p *page.Page, v View) {
 		p.Table(pageTable("More tensors", columns, rest, (*TensorReport).remarks))
 		p.Put("</details>\n")
 	}
-	p.Put("<details><summary>How risk is judged</summary>\n<p class=\"note\">%s</p>\n</details>\n", "The riskiest tensors are those with values that are NaN or infinite; then, under the recipe, those with values that become so, with values that saturate, with 1% or more of what is not zero flushed to zero; then those that stand out: with a row or block error or a crest (the largest magnitude over the root mean square) of twice the median or more, or a reason to stay as they are; then those that were not judged; then all others. "+r.rule())
+	p.Put("<details><summary>How risk is judged</summary>\n<p class=\"note\">%s</p>\n</details>\n", "The riskiest tensors are those with values that are NaN or infinite; then, under the recipe, those with values that become so, those that lose more than half a step, those with values that saturate; then those that stand out: with a row or block error or a crest (the largest magnitude over the root mean square) of twice the median or more; then those that were not judged; then all others. "+r.rule())
 }
 
 // rule says which matrices are advised to stay as they are.
 func (r *Report) rule() string {
-	l := limitsOf(r.format)
-	return fmt.Sprintf("A matrix should stay as it is where values become NaN or infinite; where its largest value is %.3g or more times the root mean square of the others (an outlier, which half a step of %s moves by %d of those); where %.2g%% or more of what is not zero is lost; or where the error of a row, or the mean of its blocks, is above %.4g%%, half a step, which rounding alone does not make.",
-		farOut/l.halfStep, r.Format, farOut, 100*l.lost, 100*l.halfStep)
+	return fmt.Sprintf("A matrix should stay as it is where values become NaN or infinite, or where what is lost of it, the error of a row, or the mean error of its blocks is above %.4g%%: half a step of %s, of which rounding within its range moves a value at most. Embeddings, norms, heads, routers, biases and the like stay by their names, and no recipe is judged by them.",
+		100*halfStepOf(r.format), r.Format)
 }
 
 // remarks say where a tensor is, and what is worst about it.
@@ -77,8 +76,8 @@ func (t *TensorReport) remarks() (all []string) {
 	switch {
 	case t.NotJudged != "":
 		all = append(all, "not judged: "+textout.Name(t.NotJudged))
-	case t.Risk.Keep != "":
-		all = append(all, "keep it in "+string(t.DType)+": "+t.Risk.Keep)
+	case t.staying() != "":
+		all = append(all, t.staying())
 	case t.Risk.Reason != NoReason:
 		all = append(all, string(t.Risk.Reason))
 	}
@@ -133,11 +132,24 @@ func (r *Report) histogram(t *TensorReport) chart.Chart {
 	for _, of := range []float32{r.format.Max(), r.format.MinNormal(), r.format.MinSubnormal()} {
 		c.Lines = append(c.Lines, chart.Reference{Value: top + math.Log2(float64(of)/float64(r.format.Max())), Vertical: true})
 	}
-	if strings.HasPrefix(t.Risk.Keep, outlier) {
+	if outlier := v.outlier(); outlier != "" {
 		last := bars.Points[len(bars.Points)-1]
-		c.Series = append(c.Series, chart.Series{Name: t.Risk.Keep, Mark: chart.Dots, Color: "vermilion", Points: []chart.Point{last}})
+		c.Series = append(c.Series, chart.Series{Name: outlier, Mark: chart.Dots, Color: "vermilion", Points: []chart.Point{last}})
 	}
 	return c
+}
+
+// outlier names a largest value that is farOut times the root mean square of the others or more.
+func (v *ValuesReport) outlier() string {
+	const farOut = 64
+	if v.Others == 0 || v.Amax < farOut*v.Others {
+		return ""
+	}
+	said := fmt.Sprintf("an outlier of %.2g among %.1g", v.Amax, v.Others)
+	if v.Amax >= beyond*v.Others {
+		said += " or less"
+	}
+	return said
 }
 
 func (r *Report) putRecipes(p *page.Page) {
@@ -178,12 +190,13 @@ func (r *Report) TensorChart() *chart.Chart {
 		return nil
 	}
 	c.Series = []chart.Series{row, block}
-	c.Description = "The error of the worst row of each matrix, and the mean error of its blocks."
+	c.Description = "The error of the worst row of each matrix, and the mean error of its blocks. One above half a step speaks against encoding the matrix."
 	if left > 0 {
 		c.Description += fmt.Sprintf(" The %d matrices with the least risk are left out.", left)
 	}
+	c.Lines = []chart.Reference{{Name: "half a step", Value: 100 * halfStepOf(r.format)}}
 	if m := r.Medians.BlockError; m-m == 0 {
-		c.Lines = []chart.Reference{{Name: "median", Value: 100 * m}}
+		c.Lines = append(c.Lines, chart.Reference{Name: "median", Value: 100 * m})
 	}
 	return c
 }

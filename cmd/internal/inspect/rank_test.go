@@ -114,10 +114,11 @@ func TestRisk(t *testing.T) {
 		change("block", func(_ values, r recipe) { r.BlockError = 0.06 }),
 		change("outlier", func(v values, r recipe) { v.Crest, r.SQNR = 40, 99 }),
 		{Name: "foreign", NotJudged: "quantized by GPTQ, which is not read"},
-		change("flushed", func(_ values, r recipe) { r.Flushed, r.SQNR = 10, 69.8 }),
-		change("much flushed", func(_ values, r recipe) { r.Flushed = 11 }),
+		change("flushed", func(_ values, r recipe) { r.Flushed, r.SQNR = 501, 69.8 }),
+		change("much flushed", func(_ values, r recipe) { r.Flushed = 511 }),
 		change("flushed of few", func(v values, r recipe) { r.Flushed, v.Zeros = 9, 990 }),
-		change("saturated", func(_ values, r recipe) { r.Saturated, r.Flushed = 1, 900 }),
+		change("much error", func(_ values, r recipe) { r.RowError, r.Saturated = 0.6, 300 }),
+		change("saturated", func(_ values, r recipe) { r.Saturated, r.Flushed = 1, 499 }),
 		change("more saturated", func(_ values, r recipe) { r.Saturated = 2 }),
 		change("became", func(_ values, r recipe) { r.BecameNonFinite, r.RowError = 1, jsonout.Number(math.NaN()) }),
 		change("inf", func(v values, _ recipe) { v.NegInf = 1 }),
@@ -126,18 +127,21 @@ func TestRisk(t *testing.T) {
 		{Name: "integers"},
 		change("zeros", func(v values, r recipe) { v.Amax, v.Zeros, r.RowError = 0, 1000, jsonout.Number(math.NaN()) }),
 	}
-	assess(tensors, scaling.TECurrent, Medians{RowError: 0.05, BlockError: 0.025, Crest: 4}, limits{1, 0.01})
+	assess(tensors, scaling.TECurrent, Medians{RowError: 0.05, BlockError: 0.025, Crest: 4}, 0.5)
 	r := Report{Tensors: tensors, Judge: scaling.TECurrent}
 	shown := r.view(View{Sort: ByRisk})
-	require.Equal(t, "nan vector,nan,inf,became,saturated,more saturated,flushed of few,much flushed,flushed,outlier,block,row,foreign,higher,fine,few flushed,vector,integers,zeros",
+	require.Equal(t, "nan vector,nan,inf,became,flushed of few,much error,much flushed,flushed,more saturated,saturated,outlier,block,row,foreign,higher,fine,few flushed,vector,integers,zeros",
 		strings.Join(namesOf(shown), ","))
 	for i, s := range shown {
 		require.Equal(t, i+1, s.Risk.Rank)
 	}
-	require.Equal(t, []Reason{Flushed, StandsOut, StandsOut, StandsOut, NotJudged, NoReason},
-		[]Reason{shown[8].Risk.Reason, shown[9].Risk.Reason, shown[10].Risk.Reason, shown[11].Risk.Reason, shown[12].Risk.Reason, shown[13].Risk.Reason})
+	var found []Reason
+	for _, s := range shown[3:15] {
+		found = append(found, s.Risk.Reason)
+	}
+	require.Equal(t, []Reason{BecameNonFinite, LosesMuch, LosesMuch, LosesMuch, LosesMuch, Saturated, Saturated, StandsOut, StandsOut, StandsOut, NotJudged, NoReason}, found)
 	exact := []TensorReport{matrix("a", errs(0, 0))}
-	assess(exact, scaling.TECurrent, Medians{Crest: 4}, limits{1, 0.01})
+	assess(exact, scaling.TECurrent, Medians{Crest: 4}, 0.5)
 	require.Equal(t, NoReason, exact[0].Risk.Reason)
 }
 

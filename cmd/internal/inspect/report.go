@@ -2,7 +2,9 @@ package inspect
 
 import (
 	"math"
+	"slices"
 
+	"github.com/octavo-fp8/octavo/checkpoint"
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/internal/jsonout"
 	"github.com/octavo-fp8/octavo/internal/loss"
@@ -24,7 +26,8 @@ type Report struct {
 	Selected, All int      // tensors: to be inspected, and in the files
 	Problems      []string // that keep codes and scales from being joined, perhaps
 
-	format fp8.Format
+	format     fp8.Format
+	partsAlone bool // there is no matrix but parts of models that are not quantized
 }
 
 // FileReport says what a file is.
@@ -51,6 +54,9 @@ type TensorReport struct {
 
 	NotJudged string `json:"notJudged,omitempty"` // why values were not read
 
+	Stays string `json:"stays,omitempty"` // the part of a model, such as a router, as which a matrix is not quantized
+
+	part                       *checkpoint.Part
 	isMatrix, isScale, isCodes bool
 	method                     string // of quantization that is not read
 	weightShape                []int
@@ -162,19 +168,30 @@ func (j *Job) report(all []*measurement, recipes []scaling.Recipe) *Report {
 func (r *Report) complete(recipes []scaling.Recipe) {
 	r.Totals = totals(r.Tensors)
 	r.Totals.Files = len(r.Files)
-	r.Ranking = rank(r.Tensors, recipes)
+	r.partsAlone = !slices.ContainsFunc(r.Tensors, func(t TensorReport) bool { return t.isMatrix && t.part == nil })
+	judged := slices.DeleteFunc(slices.Clone(r.Tensors), func(t TensorReport) bool { return !r.judges(&t) })
+	r.Ranking = rank(judged, recipes)
 	if len(r.Ranking) > 0 {
 		r.Judge = r.Ranking[0].Profile
 	}
 	r.Medians = mediansOf(r.Tensors, r.Judge)
-	assess(r.Tensors, r.Judge, r.Medians, limitsOf(r.format))
+	assess(r.Tensors, r.Judge, r.Medians, halfStepOf(r.format))
 	r.Advice = r.advise()
 }
+
+// judges reports whether a recipe is judged by a matrix: by those that would be quantized, or by all
+// where none would.
+func (r *Report) judges(t *TensorReport) bool { return t.isMatrix && (t.part == nil || r.partsAlone) }
 
 func (m *measurement) report(recipes []scaling.Recipe) TensorReport {
 	info := m.info
 	t := TensorReport{Name: info.Name, DType: info.DType, Shape: info.Shape, Bytes: info.Bytes(), Scales: m.scales, NotJudged: m.why}
 	t.classify(m)
+	if t.isMatrix && t.Scheme == "" {
+		if t.part = checkpoint.Kept(info.Name); t.part != nil {
+			t.Stays = t.part.Name
+		}
+	}
 	if !m.plan.readable {
 		return t
 	}
@@ -201,6 +218,9 @@ func (m *measurement) report(recipes []scaling.Recipe) TensorReport {
 	}
 	return t
 }
+
+// beyond is how many times the others an outlier is, from where sums of squares do not tell how many.
+const beyond = 1e6
 
 func (s *surveyed) report() *ValuesReport {
 	st := &s.stats

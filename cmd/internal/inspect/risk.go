@@ -26,19 +26,16 @@ type Reason string
 const (
 	NonFinite       Reason = "not finite" // there are NaN or infinite values
 	BecameNonFinite Reason = "becomes NaN or infinite"
+	LosesMuch       Reason = "loses much" // more than half a step, of which rounding moves a value at most
 	Saturated       Reason = "saturated"
-	Flushed         Reason = "flushed"
-	StandsOut       Reason = "stands out" // an error or the crest is far above the median, or it should stay as it is
+	StandsOut       Reason = "stands out" // an error or the crest is far above the median
 	NotJudged       Reason = "not judged" // values were not read
 	NoReason        Reason = ""
 )
 
-var reasons = []Reason{NonFinite, BecameNonFinite, Saturated, Flushed, StandsOut, NotJudged, NoReason}
+var reasons = []Reason{NonFinite, BecameNonFinite, LosesMuch, Saturated, StandsOut, NotJudged, NoReason}
 
-const (
-	muchFlushed = 0.01 // share of the values that are not zero
-	farAbove    = 2    // times the median
-)
+const farAbove = 2 // times the median
 
 // Medians are what the matrices of a report are compared with: the medians of each measure
 // under the judging recipe. NaN stands for none.
@@ -74,13 +71,13 @@ func above(x jsonout.Number, median float64) float64 {
 
 // assess gives each tensor the first reason that applies to it, as the judging recipe
 // has it, and ranks them: by reason, then those that should stay as they are, then by the share
-// of values that the reason is true of or by how far they stand out, and tensors for which that
-// is the same by their place.
-func assess(tensors []TensorReport, judge scaling.Profile, m Medians, l limits) {
+// of values that the reason is true of, by what is lost or by how far they stand out, and tensors
+// for which that is the same by their place.
+func assess(tensors []TensorReport, judge scaling.Profile, m Medians, halfStep float64) {
 	order := make([]*TensorReport, len(tensors))
 	for i := range tensors {
 		order[i] = &tensors[i]
-		order[i].Risk = riskOf(order[i], judge, m, l)
+		order[i].Risk = riskOf(order[i], judge, m, halfStep)
 	}
 	slices.SortStableFunc(order, func(a, b *TensorReport) int {
 		return cmp.Or(
@@ -94,24 +91,17 @@ func assess(tensors []TensorReport, judge scaling.Profile, m Medians, l limits) 
 	}
 }
 
-// limits are what a format can do: what is beyond speaks against it.
-type limits struct {
-	halfStep float64 // how far rounding within the range moves a value at most, as a share of it
-	lost     float64 // share of the values that are not zero
-}
-
-// limitsOf returns those of a format. MXINT8, whose steps are all alike, has the step of E4M3. A
-// format of few values flushes some of any tensor: the smallest are below half of its least value,
-// and 8 times that share of its range is allowed.
-func limitsOf(f fp8.Format) limits {
+// halfStepOf returns how far rounding within the range of a format moves a value at most, as a share
+// of it. MXINT8, whose steps are all alike, has that of E4M3.
+func halfStepOf(f fp8.Format) float64 {
 	mantissa := f.Mantissa()
 	if f == fp8.MXINT8 {
 		mantissa = fp8.E4M3.Mantissa()
 	}
-	return limits{math.Ldexp(1, -mantissa-1), max(0.01, 4*float64(f.MinSubnormal()/f.Max()))}
+	return math.Ldexp(1, -mantissa-1)
 }
 
-func riskOf(t *TensorReport, judge scaling.Profile, m Medians, l limits) RiskReport {
+func riskOf(t *TensorReport, judge scaling.Profile, m Medians, halfStep float64) RiskReport {
 	if n := t.Values.nonFinite(); n > 0 {
 		return RiskReport{Reason: NonFinite, amount: float64(n) / float64(t.Values.Elements)}
 	}
@@ -125,8 +115,9 @@ func riskOf(t *TensorReport, judge scaling.Profile, m Medians, l limits) RiskRep
 	nonzero := t.Values.Elements - t.Values.Zeros
 	out := max(above(r.RowError, m.RowError), above(r.BlockError, m.BlockError), above(t.Values.Crest, m.Crest))
 	risk := RiskReport{Reason: NoReason, amount: out}
-	if t.Scheme == "" { // codes have been encoded
-		risk.Keep = t.keeping(r, l)
+	why := t.keeping(r, halfStep)
+	if t.Scheme == "" && t.part == nil { // codes have been encoded, and parts stay anyway
+		risk.Keep = why
 	}
 	because := func(why Reason, n int64) RiskReport {
 		risk.Reason, risk.amount = why, float64(n)/float64(nonzero)
@@ -135,11 +126,11 @@ func riskOf(t *TensorReport, judge scaling.Profile, m Medians, l limits) RiskRep
 	switch {
 	case r.BecameNonFinite > 0:
 		return because(BecameNonFinite, r.BecameNonFinite)
+	case why != "":
+		risk.Reason, risk.amount = LosesMuch, max(t.lost(r), float64(r.RowError), float64(r.BlockError))
 	case r.Saturated > 0:
 		return because(Saturated, r.Saturated)
-	case float64(r.Flushed) >= muchFlushed*float64(nonzero):
-		return because(Flushed, r.Flushed)
-	case out >= farAbove || risk.Keep != "":
+	case out >= farAbove:
 		risk.Reason = StandsOut
 	}
 	return risk

@@ -238,17 +238,25 @@ func percent(x jsonout.Number) string {
 
 // matrices says how many there are, and how many of them were codes.
 func (r *Report) matrices() string {
-	dequantized := 0
+	dequantized, n := 0, 0
 	for i := range r.Tensors {
-		if t := &r.Tensors[i]; t.isMatrix && t.Scheme != "" {
-			dequantized++
+		if t := &r.Tensors[i]; r.judges(t) {
+			n++
+			if t.Scheme != "" {
+				dequantized++
+			}
 		}
 	}
-	switch n := r.Totals.Matrices; {
+	projections := len(r.stay()) > 0 && !r.partsAlone
+	switch {
 	case n == 1 && dequantized == 1:
 		return "The matrix, dequantized and"
+	case n == 1 && projections:
+		return "The projection"
 	case n == 1:
 		return "The float matrix"
+	case dequantized == 0 && projections:
+		return fmt.Sprintf("The %d projections", n)
 	case dequantized == 0:
 		return fmt.Sprintf("The %d float matrices", n)
 	case dequantized == n:
@@ -262,8 +270,8 @@ var headings = map[Reason]string{
 	NonFinite:       "with values that are NaN or infinite",
 	BecameNonFinite: "with values that become NaN or infinite",
 	Saturated:       "with values that saturate",
-	Flushed:         "of which 1% or more of what is not zero is flushed to zero",
-	StandsOut:       "with an error, a crest or an outlier that stands out",
+	LosesMuch:       "that lose more than half a step",
+	StandsOut:       "with an error or a crest that stands out",
 	NotJudged:       "not judged",
 	NoReason:        "others",
 }
@@ -285,8 +293,8 @@ func (r *Report) printTensors(w io.Writer, tensors []*TensorReport, v View) {
 		if n := t.Values; n.nonFinite() > 0 {
 			table.Note("%s", textout.Wrong(fmt.Sprintf("%d NaN, %d +Inf, %d -Inf, the first at element %d", n.NaN, n.PosInf, n.NegInf, *n.FirstNonFinite)))
 		}
-		if t.Risk.Keep != "" {
-			table.Note("keep it in %s: %s", t.DType, t.Risk.Keep)
+		if why := t.staying(); why != "" {
+			table.Note("%s", why)
 		}
 		for _, defect := range t.defects() {
 			if t.Scales.faulty() {
@@ -327,7 +335,8 @@ func (r *Report) measures() string {
 	if r.Judge == "" {
 		return ""
 	}
-	return fmt.Sprintf("lost (saturated, flushed or made NaN), row and block error and SQNR in dB are under %s", r.Judge)
+	return fmt.Sprintf("lost (saturated, flushed or made NaN), row and block error and SQNR in dB are under %s; a matrix should stay as it is if one of the first three is above %.4g%%, half a step of %s",
+		r.Judge, 100*halfStepOf(r.format), r.Format)
 }
 
 // columns are what is said of each tensor besides its name.
@@ -369,6 +378,17 @@ func (t *TensorReport) typeName() string {
 
 // isBytes reports whether the type of a tensor does not say what its codes are.
 func (t *TensorReport) isBytes() bool { return t.DType == safetensors.U8 || t.DType == safetensors.I8 }
+
+// staying says why a matrix should stay as it is, or why it does; "" if neither.
+func (t *TensorReport) staying() string {
+	switch {
+	case t.Risk.Keep != "":
+		return fmt.Sprintf("keep it in %s: %s", t.DType, t.Risk.Keep)
+	case t.part != nil:
+		return fmt.Sprintf("%s: stays in %s (%s)", t.part.Name, t.DType, t.part.Why)
+	}
+	return ""
+}
 
 // defects say what is wrong with the scales of a tensor, or why else its values were not read.
 func (t *TensorReport) defects() []string {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	"github.com/octavo-fp8/octavo/checkpoint/quantize"
 	"github.com/octavo-fp8/octavo/internal/textout"
@@ -17,6 +18,9 @@ func WriteText(stdout io.Writer, s *quantize.Summary, top int) error {
 	w := textout.NewWriter(stdout)
 	fmt.Fprintf(w, "%s: %s %s, block %s\n\n", textout.Name(s.Output), s.Profile, s.Format, s.Block)
 	writeTotals(w, s)
+	if len(s.Kept) > 0 {
+		fmt.Fprintf(w, "%s\n\n", textout.Wrap("Left as they are: "+keptOf(s.Kept)+". --only . quantizes them, too.", 80, ""))
+	}
 	writeTensors(w, s.Tensors, top)
 	became := ""
 	if s.BecameNonFinite > 0 {
@@ -47,6 +51,26 @@ func writeTotals(w io.Writer, s *quantize.Summary) {
 		fmt.Fprintf(w, "\n%d of the quantized tensors were codes before: their losses are those of the second time.\n", s.Requantized)
 	}
 	fmt.Fprintln(w)
+}
+
+// keptOf names what was not quantized, and why: of each part of models the first.
+func keptOf(all []quantize.KeptTensor) string {
+	var said []string
+	counts := map[string]int{} // of parts that are not said yet
+	for _, k := range all {
+		counts[k.Part]++
+	}
+	for _, k := range all {
+		switch n := counts[k.Part]; n {
+		case 0:
+		case 1:
+			said = append(said, fmt.Sprintf("the %s %s (%s)", k.Part, textout.Name(k.Name), k.Why))
+		default:
+			said = append(said, fmt.Sprintf("%s, such as %s (%s)", textout.Count(n, k.Part), textout.Name(k.Name), k.Why))
+		}
+		delete(counts, k.Part)
+	}
+	return strings.Join(said, "; ")
 }
 
 func writeCount(w io.Writer, name string, c quantize.TensorCount) {
