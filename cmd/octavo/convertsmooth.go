@@ -236,7 +236,7 @@ func gainOf(l *checkpoint.Layout) evaluate.Recipe {
 		switch s := r.Scheme; {
 		case s == nil || name != "fp8": // the first counts
 		case s.Format == fp8.E2M1 && s.Block.Cols == 16:
-			name = "nvfp4"
+			name = "nvfp4-te"
 		case s.Format == fp8.E2M1:
 			name = "mxfp4"
 		case s.Block.Cols == 32:

@@ -149,6 +149,7 @@ func evaluated(ctx context.Context, path string, f *evaluateFlags, bar *display.
 		return nil, err
 	}
 	o.Progress, o.Read = bar, from.Read
+	o.Together = func(layer string) string { return fusedWith(from, layer) }
 	if f.recipeFile != "" {
 		mixed, err := mixedFrom(f.recipeFile, from)
 		if err != nil {

@@ -2,9 +2,12 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -17,6 +20,7 @@ import (
 	"github.com/octavo-fp8/octavo/nn/evaluate"
 	"github.com/octavo-fp8/octavo/nn/hf"
 	"github.com/octavo-fp8/octavo/safetensors"
+	"github.com/octavo-fp8/octavo/tensor"
 )
 
 // byteModel writes a model over bytes, and a text of some 5,000.
@@ -293,6 +297,77 @@ func TestEvaluateBudget(t *testing.T) {
 	fail(t, 2, "--html and --recipe-out name the same file", append(none, path("x"), "--html", folder+"/./x")...)
 	require.NoFileExists(t, path("x"))
 	fail(t, 1, "5 bits a weight are too few: these recipes take at least", "evaluate", path("model"), "--text", path("text"), "--layer-tokens", "64", "--budget", "5", "--recipe", "fp8,bf16")
+}
+
+// TestEvaluatePredicts: what is found of weights in NVFP4 is, to the bit, the loss of what convert
+// writes in each layout that can hold them, where those that loaders fuse share an outer scale.
+func TestEvaluatePredicts(t *testing.T) {
+	folder := t.TempDir()
+	ids := filepath.Join(folder, "ids.json")
+	require.NoError(t, os.WriteFile(ids, []byte(strings.Join(strings.Fields(fmt.Sprint(someIDs(300, 320))), ",")), 0o666))
+	lossOf := func(args ...string) float64 {
+		var got evaluationLoss
+		require.NoError(t, json.Unmarshal([]byte(succeed(t, append(args, "--tokens", ids, "--json")...)), &got))
+		return got.Loss.Mean
+	}
+	for _, name := range []string{"llama", "phi3", "mixtral", "qwen3-moe"} {
+		model := testutil.Shared(t, "models", name)
+		plain, layouts := lossOf("evaluate", model), 0
+		for _, l := range checkpoint.Layouts() {
+			for _, recipe := range []string{"nvfp4-te", "nvfp4-modelopt", "nvfp4-compressed-tensors", "nvfp4-te-4over6-mse256"} {
+				if !slices.ContainsFunc(l.Rules, func(r checkpoint.Rule) bool {
+					return r.Scheme.ScaleFormat == tensor.UE4M3Scales && r.Scheme.Divide == (recipe == "nvfp4-compressed-tensors")
+				}) {
+					continue
+				}
+				layouts++
+				made := filepath.Join(folder, fmt.Sprint(name, layouts))
+				args := []string{"convert", model, "-o", made, "--to", l.Name, "--quiet"}
+				if l.Calibrated == checkpoint.Calibrated {
+					args = append(args, "--tokens", ids)
+				}
+				if l.Mixed {
+					args = append(args, "--recipe-file", recipesFile(t, model, filepath.Join(folder, "recipes.json"), recipe))
+				} else {
+					args = append(args, "--recipe", recipe)
+				}
+				succeed(t, args...)
+				var found struct {
+					Results []struct{ Loss struct{ Mean float64 } }
+				}
+				require.NoError(t, json.Unmarshal([]byte(succeed(t, "evaluate", model, "--tokens", ids, "--json", "--recipe", recipe, "--mode", "weights", "--layer-tokens", "0")), &found))
+				require.Equal(t, lossOf("evaluate", made), found.Results[0].Loss.Mean, "%s %s %s", name, l, recipe)
+				require.NotEqual(t, plain, found.Results[0].Loss.Mean)
+			}
+		}
+		require.Equal(t, 6, layouts)
+	}
+}
+
+// someIDs are tokens.
+func someIDs(n, vocab int) (ids []int) {
+	for i := range n {
+		ids = append(ids, (i*i*7+i/3)%vocab)
+	}
+	return ids
+}
+
+// recipesFile writes one recipe for all linear layers of a model.
+func recipesFile(t *testing.T, model, path, recipe string) string {
+	t.Helper()
+	c, err := checkpoint.Open(model)
+	require.NoError(t, err)
+	defer c.Close()
+	modules := evaluate.RecipesOfModules{}
+	for _, w := range c.Weights() {
+		if module, ok := strings.CutSuffix(w.Name, ".weight"); ok && regexp.MustCompile(`_proj$|\.w\d$`).MatchString(module) {
+			modules[module] = evaluate.ModuleRecipe{Recipe: recipe}
+		}
+	}
+	text, err := json.Marshal(evaluate.NewRecipeFile(4.5, evaluate.Weights, modules))
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(path, text, 0o666))
+	return path
 }
 
 // TestStageOfAnother: evaluate and convert leave what the other goes on from.

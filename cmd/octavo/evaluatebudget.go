@@ -18,7 +18,6 @@ import (
 	"github.com/octavo-fp8/octavo/internal/inputfile"
 	"github.com/octavo-fp8/octavo/internal/jsonout"
 	"github.com/octavo-fp8/octavo/internal/textout"
-	"github.com/octavo-fp8/octavo/nn"
 	"github.com/octavo-fp8/octavo/nn/evaluate"
 	"github.com/octavo-fp8/octavo/nn/hf"
 )
@@ -135,20 +134,31 @@ func (b *budgeted) run(ctx context.Context, read tokens.Tokens) (*show.Budget, *
 	return found, judged, nil
 }
 
-// param returns the weight of a linear layer.
-func (b *budgeted) param(layer string) *nn.Param { return b.from.Model.Param(layer + ".weight") }
-
 // module returns the name of the module that a linear layer is in.
 func (b *budgeted) module(layer string) string {
-	name, _ := b.from.Module(b.param(layer))
+	name, _ := moduleOf(b.from, layer)
 	return name
+}
+
+// moduleOf returns the name of the module that a linear layer is in, and the shape of its weight.
+func moduleOf(from *hf.Unread, layer string) (name string, shape []int) {
+	return from.Module(from.Model.Param(layer + ".weight"))
+}
+
+// fusedWith returns one name for all linear layers whose weights have one outer scale in what convert
+// writes. Of a stack each matrix has its own.
+func fusedWith(from *hf.Unread, layer string) string {
+	if name, shape := moduleOf(from, layer); len(shape) == 2 {
+		layer = name
+	}
+	return checkpoint.FusedName(layer)
 }
 
 // fileOf returns the recipe file.
 func (b *budgeted) fileOf(found *show.Budget, mixed evaluate.Recipe) *evaluate.RecipeFile {
 	modules := evaluate.RecipesOfModules{}
 	for layer, r := range mixed.Layers {
-		name, shape := b.from.Module(b.param(layer))
+		name, shape := moduleOf(b.from, layer)
 		modules[name] = evaluate.ModuleRecipe{Recipe: r.Name, Shape: shape}
 	}
 	return evaluate.NewRecipeFile(found.Bits, found.Mode, modules)
