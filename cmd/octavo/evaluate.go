@@ -58,6 +58,9 @@ func newEvaluateCommand() *cobra.Command {
 			if err := f.checkBudget(); err != nil {
 				return err
 			}
+			for _, why := range f.unwritten() {
+				note(cmd, "%v", why)
+			}
 			f.command = commandLine(cmd, args)
 			return runEvaluate(cmd, args[0], &f)
 		},
@@ -160,7 +163,13 @@ func evaluated(ctx context.Context, path string, f *evaluateFlags, bar *display.
 	var report *evaluate.Evaluation
 	var budget *show.Budget
 	if f.budget > 0 {
-		budget, report, err = (&budgeted{f, from, o, bar}).run(ctx, read)
+		b := &budgeted{f, from, o, bar}
+		if f.recipeOut != "" {
+			if err := b.checkConvert(c); err != nil {
+				return nil, err
+			}
+		}
+		budget, report, err = b.run(ctx, read)
 	} else {
 		bar.Unit("layers", "evaluate")
 		report, err = evaluate.Run(ctx, from.Model, read.IDs, o)
