@@ -156,7 +156,8 @@ func (s *smoothing) cost(ctx context.Context, cmd *cobra.Command, smooth bool) (
 	bar.Unit("layers", "evaluate")
 	return evaluate.Run(ctx, model, s.rest, evaluate.Options{
 		Recipes: []evaluate.Recipe{s.by}, Modes: []evaluate.Mode{evaluate.Both}, LayerTokens: -1,
-		Context: s.context / 4, Prefix: s.prefix, Progress: bar, // many windows, for a standard error
+		Together: checkpoint.FusedName,
+		Context:  s.context / 4, Prefix: s.prefix, Progress: bar, // many windows, for a standard error
 	})
 }
 

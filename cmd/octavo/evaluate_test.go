@@ -338,6 +338,8 @@ func TestEvaluatePredicts(t *testing.T) {
 				require.NoError(t, json.Unmarshal([]byte(succeed(t, "evaluate", model, "--tokens", ids, "--json", "--recipe", recipe, "--mode", "weights", "--layer-tokens", "0")), &found))
 				require.Equal(t, lossOf("evaluate", made), found.Results[0].Loss.Mean, "%s %s %s", name, l, recipe)
 				require.NotEqual(t, plain, found.Results[0].Loss.Mean)
+				text := strings.Join(strings.Fields(succeed(t, "evaluate", made, "--tokens", ids)), " ")
+				require.Equal(t, l.Calibrated == checkpoint.Calibrated, strings.Contains(text, "The model has static scales of inputs for "), "%s %s", name, l)
 			}
 		}
 		require.Equal(t, 6, layouts)

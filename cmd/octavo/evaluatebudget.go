@@ -128,7 +128,10 @@ func (b *budgeted) run(ctx context.Context, read tokens.Tokens) (*show.Budget, *
 	}
 	mixed, err := evaluate.Mix(ctx, b.from.Model, sensitivity, evaluate.MixOptions{
 		Recipes: b.recipes, Mode: mode, Bits: b.budget,
-		Together: func(layer string) string { return checkpoint.OneScheme(b.module(layer)) },
+		Together: func(layer string) string {
+			name, _ := b.module(layer)
+			return checkpoint.OneScheme(name)
+		},
 	})
 	if err != nil {
 		return nil, nil, err
@@ -158,31 +161,17 @@ func (b *budgeted) run(ctx context.Context, read tokens.Tokens) (*show.Budget, *
 	}
 	var chosen []show.Choice
 	for _, l := range sensitivity.Results[0].Linears {
-		chosen = append(chosen, show.Choice{Name: b.module(l.Name), Layer: l.Layer, Kind: l.Kind, Recipe: mixed.Layers[l.Name].Name})
+		name, _ := b.module(l.Name)
+		chosen = append(chosen, show.Choice{Name: name, Layer: l.Layer, Kind: l.Kind, Recipe: mixed.Layers[l.Name].Name})
 	}
 	found := show.NewBudget(b.budget, bits[mixed.Name], bits, chosen, sensitivity, judged)
 	b.found = evaluate.NewRecipeFile(found.Bits, found.Mode, b.modules(mixed))
 	return found, judged, nil
 }
 
-// module returns the name of the module that a linear layer is in.
-func (b *budgeted) module(layer string) string {
-	name, _ := moduleOf(b.from, layer)
-	return name
-}
-
-// moduleOf returns the name of the module that a linear layer is in, and the shape of its weight.
-func moduleOf(from *hf.Unread, layer string) (name string, shape []int) {
-	return from.Module(from.Model.Param(layer + ".weight"))
-}
-
-// fusedWith returns one name for all linear layers whose weights have one outer scale in what convert
-// writes. Of a stack each matrix has its own.
-func fusedWith(from *hf.Unread, layer string) string {
-	if name, shape := moduleOf(from, layer); len(shape) == 2 {
-		layer = name
-	}
-	return checkpoint.FusedName(layer)
+// module returns the name of the module that a linear layer is in, and the shape of its weight.
+func (b *budgeted) module(layer string) (name string, shape []int) {
+	return b.from.Module(b.from.Model.Param(layer + ".weight"))
 }
 
 // checkConvert returns an error unless convert can write whatever is chosen: in one layout every
@@ -206,7 +195,8 @@ func (b *budgeted) checkLayout(c *checkpoint.Checkpoint, l *checkpoint.Layout) e
 		for _, p := range b.from.Model.Params() {
 			if layer, ok := strings.CutSuffix(p.Name, ".weight"); ok && strings.Contains(layer, "_proj") {
 				all.Layers[layer] = r
-				o.Amax[b.module(layer)] = 1 // which it may be that convert finds
+				name, _ := b.module(layer)
+				o.Amax[name] = 1 // which it may be that convert finds
 			}
 		}
 		var err error
@@ -227,7 +217,7 @@ func (b *budgeted) checkLayout(c *checkpoint.Checkpoint, l *checkpoint.Layout) e
 func (b *budgeted) modules(mixed evaluate.Recipe) evaluate.RecipesOfModules {
 	modules := evaluate.RecipesOfModules{}
 	for layer, r := range mixed.Layers {
-		name, shape := moduleOf(b.from, layer)
+		name, shape := b.module(layer)
 		modules[name] = evaluate.ModuleRecipe{Recipe: r.Name, Shape: shape}
 	}
 	return modules
