@@ -206,7 +206,7 @@ func TestEvaluateBudget(t *testing.T) {
 	require.NoError(t, os.WriteFile(path("text"), []byte(text), 0o666))
 	require.NoError(t, os.WriteFile(path("rest"), []byte(text[128:]), 0o666))
 	line := []string{"evaluate", path("model"), "--text", path("text"), "--layer-tokens", "128", "--budget", "6bits", "--recipe-out", path("recipes.json"),
-		"--recipe", "mx-floor:e2m1,mx-floor,bf16"}
+		"--recipe", "nvfp4-compressed-tensors,mx-floor,bf16"}
 	var found struct {
 		Results []struct {
 			Recipe string
@@ -273,7 +273,7 @@ func TestEvaluateBudget(t *testing.T) {
 	fail(t, 1, `tensor "model.layers.0.mlp.down_proj.weight": there is no recipe for it among those of modules`, append(convert, changed("layers.0.mlp.down_proj", "layers.7.mlp.down_proj"))...)
 	fail(t, 1, "module model.layers.7.mlp.down_proj is none of the model's", "evaluate", path("model"), "--text", path("text"), "--recipe-file", path("changed.json"))
 	fail(t, 1, "it has version 3: want 1", append(convert, changed(`"version": 1`, `"version": 3`))...)
-	fail(t, 1, "is to be BF16, and it is F32: convert the model to bf16 first", "convert", path("f32"), "-o", path("none"), "--to", "ct-mixed", "--recipe-file", changed("mx-floor:e2m1", "bf16"))
+	fail(t, 1, "is to be BF16, and it is F32: convert the model to bf16 first", "convert", path("f32"), "-o", path("none"), "--to", "ct-mixed", "--recipe-file", changed("nvfp4-compressed-tensors", "bf16"))
 	fail(t, 1, "does not have E4M3 in blocks of 1x32 by mx-floor", "convert", path("model"), "-o", path("none"), "--to", "deepseek-v3", "--recipe-file", path("recipes.json"))
 	fail(t, 2, "--only is for a model without --recipe-file", append(convert, path("recipes.json"), "--only", "q_proj")...)
 	require.NoDirExists(t, path("none"))

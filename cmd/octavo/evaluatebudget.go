@@ -207,7 +207,7 @@ func (b *budgeted) checkLayout(c *checkpoint.Checkpoint, l *checkpoint.Layout) e
 			continue // they stay as they are
 		}
 		if _, err := checkpoint.NewPlan(c, l, o); err != nil {
-			return fmt.Errorf("--recipe-out is for convert, which cannot write %s: %w", r.Name, err)
+			return fmt.Errorf("convert cannot write %s for every linear layer, so leave that out of --recipe, or leave out --recipe-out: %w", r.Name, err)
 		}
 	}
 	return nil
