@@ -66,6 +66,8 @@ func (a Arithmetic) Check(s *Scheme) error {
 		why = fmt.Sprintf("this arithmetic is not for %v", s.Format)
 	case p.Outer() != outer:
 		why = "one of them has an outer scale"
+	case p == scaling.NVFP4TERow:
+		why = "this arithmetic has an outer scale for each row"
 	case outer && s.Divide != (p == scaling.NVFP4CompressedTensors):
 		why = "one of them divides by the outer scale"
 	case p.ScaleFormat() == tensor.UE4M3Scales != (s.ScaleFormat == tensor.UE4M3Scales):
@@ -74,6 +76,21 @@ func (a Arithmetic) Check(s *Scheme) error {
 		return nil
 	}
 	return sentinel.Errorf(ErrLayout, "scheme %s by %q: %s", s.Name, string(a), why)
+}
+
+// fits reports whether scales of the arithmetic are numbers of a type: those of a profile are
+// float32, and of fewer bits only where they are powers of two.
+func (a Arithmetic) fits(s *Scheme, d safetensors.DType) bool {
+	p, ok := a.profile()
+	if !ok || d != safetensors.BF16 && d != safetensors.F16 {
+		return true
+	}
+	for _, amax := range []float32{1.1, 1.3, 1.7} {
+		if x, _ := math.Frexp(float64(recipeOf(p, s, s.Block).Scale(amax).Stored)); x != 0.5 {
+			return false
+		}
+	}
+	return true
 }
 
 // recipe returns the recipe of a profile's arithmetic.

@@ -283,6 +283,10 @@ func (p *Plan) target(
 	if t.Parts, t.Roles, err = t.Scheme.Infos(w.Name, shape, valuesOf(w), with...); err != nil {
 		return nil, err
 	}
+	if d := t.Parts[slices.Index(t.Roles, Scales)].DType; !t.Arithmetic.fits(t.Scheme, d) {
+		return nil, sentinel.Errorf(ErrLayout, "tensor %q: scales by %q are float32, and those of scheme %s have the type of the weight, %s: "+
+			"take an arithmetic of powers of two", w.Name, string(t.Arithmetic), t.Scheme.Name, d)
+	}
 	if e := (encoder{scheme: t.Scheme, block: t.Scheme.Block}); e.needsAmax() {
 		name := module
 		if p.Layout.Share || o.Share {

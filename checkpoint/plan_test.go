@@ -262,6 +262,13 @@ func TestDefaults(t *testing.T) {
 	require.ErrorContains(t, err, "no such arithmetic without a history")
 	_, err = checkpoint.NewPlan(c, layout(t, "ct-mxfp4"), checkpoint.PlanOptions{Arithmetic: "nvfp4-te"})
 	require.ErrorContains(t, err, "outer scale")
+	_, err = checkpoint.NewPlan(c, layout(t, "ct-fp8-dynamic"), checkpoint.PlanOptions{Arithmetic: "torchao-rowwise"})
+	require.ErrorContains(t, err, `tensor "model.layers.0.mlp.gate_proj.weight": scales by "torchao-rowwise" are float32, and those of scheme ct-fp8-channel have the type of the weight, BF16`)
+	_, err = checkpoint.NewPlan(c, layout(t, "ct-fp8-dynamic"), checkpoint.PlanOptions{Arithmetic: "torchao-rowwise-pow2"})
+	require.NoError(t, err)
+	amax := map[string]float32{"model.layers.0.mlp.gate_proj": 1, "model.layers.0.mlp.up_proj": 1}
+	_, err = checkpoint.NewPlan(c, layout(t, "modelopt-nvfp4"), checkpoint.PlanOptions{Arithmetic: "nvfp4-te-row", Amax: amax})
+	require.ErrorContains(t, err, "this arithmetic has an outer scale for each row")
 	_, err = checkpoint.NewPlan(c, layout(t, "torchao"), checkpoint.PlanOptions{})
 	require.ErrorContains(t, err, "can be read, not written")
 	_, err = checkpoint.ParseLayout("fp9")

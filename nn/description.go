@@ -98,7 +98,8 @@ type savedRecipe struct {
 	Margin   int                   `json:"margin"`
 	Amax     scaling.AmaxAlgorithm `json:"amax"`
 
-	OuterRows int `json:"outer_rows,omitempty"` // absent in files of before
+	OuterRows int     `json:"outer_rows,omitempty"` // absent in files of before
+	OuterAmax float32 `json:"outer_amax,omitempty"` // likewise
 }
 
 type savedRounding struct {
@@ -175,7 +176,7 @@ func saveRecipe(r scaling.Recipe) savedRecipe {
 		Overflow: r.Policy.Overflow, Inf: r.Policy.Inf, NaN: r.Policy.NaN, Zero: r.Policy.Zero, Rounding: r.Policy.Rounding, Seed: r.Policy.Seed,
 		Quotient: r.Policy.Quotient,
 		Length:   r.Delayed.Length, Margin: r.Delayed.Margin, Amax: r.Delayed.Algorithm,
-		OuterRows: r.OuterRows,
+		OuterRows: r.OuterRows, OuterAmax: r.OuterAmax,
 	}
 }
 
@@ -184,7 +185,7 @@ func (s savedRecipe) recipe() scaling.Recipe {
 		Profile: s.Profile, Format: s.Format, Block: tensor.Block{Rows: s.Block[0], Cols: s.Block[1]}, Epsilon: s.Epsilon,
 		Policy:    fp8.Policy{Overflow: s.Overflow, Inf: s.Inf, NaN: s.NaN, Zero: s.Zero, Rounding: s.Rounding, Seed: s.Seed, Quotient: s.Quotient},
 		Delayed:   scaling.Delayed{Length: s.Length, Margin: s.Margin, Algorithm: s.Amax},
-		OuterRows: s.OuterRows,
+		OuterRows: s.OuterRows, OuterAmax: s.OuterAmax,
 	}
 }
 

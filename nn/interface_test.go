@@ -227,6 +227,7 @@ func TestDescriptions(t *testing.T) {
 	require.NoError(t, err)
 	row.Apply(&rows, 3)
 	rows.FP8.InputGradient.A.OuterRows = 5
+	rows.FP8.InputGradient.B.OuterAmax = 7
 	mixed := mixture().withDefaults()
 	mixed.Experts.CapacityFactor = 1.25
 	mixed.Experts.Router.Score, mixed.Experts.Router.Unnormalized = ScoreSoftmax, true
@@ -248,7 +249,7 @@ func TestDescriptions(t *testing.T) {
 		require.NotRegexp(t, `"[A-Z]\w*":`, string(text))
 	}
 	// Fields that are added must be saved too, but for Workers and Policies.
-	for typ, n := range map[any]int{&Config{}: 36, MLAConfig{}: 10, ExpertsConfig{}: 5, RouterConfig{}: 11, Operators{}: 6, &RopeScaling{}: 9, Norms{}: 3, Biases{}: 4, Gate{}: 3, FP8{}: 8, Rounding{}: 6, Narrowing{}: 4, scaling.Recipe{}: 7, fp8.Policy{}: 7, scaling.Delayed{}: 3, swiglu.Smoothing{}: 3} {
+	for typ, n := range map[any]int{&Config{}: 36, MLAConfig{}: 10, ExpertsConfig{}: 5, RouterConfig{}: 11, Operators{}: 6, &RopeScaling{}: 9, Norms{}: 3, Biases{}: 4, Gate{}: 3, FP8{}: 8, Rounding{}: 6, Narrowing{}: 4, scaling.Recipe{}: 8, fp8.Policy{}: 7, scaling.Delayed{}: 3, swiglu.Smoothing{}: 3} {
 		require.Equal(t, n, reflect.Indirect(reflect.ValueOf(typ)).NumField(), "%T", typ)
 	}
 	_, err = ParseConfig(Description{Kind: "mixer", Version: 1})

@@ -111,7 +111,8 @@
 // left out by TransformerEngine's kernels, whose reference in Python makes all NaN.
 //
 // nvfp4-te-row has an A and a g for each row. Recipe.OuterRows says the same of any number
-// of rows, such as those of each matrix of a stack. TransformerEngine's weights have blocks
+// of rows, such as those of each matrix of a stack, and Recipe.OuterAmax gives one A, such as that of
+// weights which share g. TransformerEngine's weights have blocks
 // of 16x16, so that their transpose has the same codes. Its random Hadamard transform is an
 // operation of its own, [HadamardTransform], of what is quantized then.
 //

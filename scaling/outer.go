@@ -38,6 +38,12 @@ func (r Recipe) checkOuter() error {
 		return sentinel.Errorf(ErrRecipe, "scaling: recipe %v: outer scales of %d rows each: this arithmetic has none", r, r.OuterRows)
 	case rows > 0 && (r.Block.Rows == 0 || rows%r.Block.Rows != 0):
 		return sentinel.Errorf(ErrRecipe, "scaling: recipe %v: outer scales of %d rows each: blocks lie under more than one", r, rows)
+	case r.OuterAmax == 0:
+		return nil
+	case r.Profile.traits().outer == nil || rows > 0:
+		return sentinel.Errorf(ErrRecipe, "scaling: recipe %v: an amax of %v for one outer scale, and it has another number of them", r, r.OuterAmax)
+	case !(r.OuterAmax > 0) || !number.IsFinite(r.OuterAmax):
+		return sentinel.Errorf(ErrRecipe, "scaling: recipe %v: an amax of %v for the outer scale: want a finite number above 0", r, r.OuterAmax)
 	}
 	return nil
 }

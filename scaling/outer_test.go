@@ -113,6 +113,25 @@ func TestOuterRows(t *testing.T) {
 	}
 }
 
+// TestSharedOuter: rows under the amax of all of them become what they are in the whole tensor.
+func TestSharedOuter(t *testing.T) {
+	r := rand.New(rand.NewPCG(16, 32))
+	const rows, cols = 10, 48
+	src := uneven(r, rows, cols)
+	src[len(src)-1] = 1000
+	for _, recipe := range nvfp4Of(tensor.Block{Rows: 1, Cols: 16}) {
+		whole, part := tensorOf(rows, cols), tensorOf(4, cols)
+		require.NoError(t, scaling.Quantize(t.Context(), whole, src, scaling.Quantizer{Recipe: recipe}))
+		recipe.OuterAmax = 1000
+		require.NoError(t, scaling.Quantize(t.Context(), part, src[:4*cols], scaling.Quantizer{Recipe: recipe}))
+		want, err := whole.RowRange(0, 4)
+		require.NoError(t, err)
+		require.Equal(t, want.Codes, part.Codes, "%v", recipe)
+		require.Equal(t, bits(want.Scales), bits(part.Scales), "%v", recipe)
+		require.Equal(t, want.Outer, part.Outer, "%v", recipe)
+	}
+}
+
 // TestOuterRowsBeyond: an outer scale may be said to be of more rows than there are, or
 // than can be counted.
 func TestOuterRowsBeyond(t *testing.T) {

@@ -97,6 +97,9 @@ func Quantize[T fp8.Float](ctx context.Context, t *tensor.Tensor, src []T, q Qua
 			return err
 		}
 	}
+	if q.OuterAmax == nil && q.Recipe.OuterAmax != 0 {
+		q.OuterAmax = []float32{q.Recipe.OuterAmax}
+	}
 	if err := q.checkOuterAmax(v); err != nil {
 		return err
 	}

@@ -25,6 +25,10 @@ type Recipe struct {
 	// as the profile has it, all of them or, for nvfp4-te-row, 1. The height of a stack's
 	// matrices gives each a scale of its own.
 	OuterRows int
+
+	// OuterAmax, unless 0, is the amax that the outer scale of all rows follows from in place of
+	// that of the values, such as of weights that share the scale with others.
+	OuterAmax float32
 }
 
 // Default returns the recipe of te-block-pow2: E4M3, just in time, 1x128 for activations

@@ -137,8 +137,11 @@ func (c *conversion) planIt(ctx context.Context, cmd *cobra.Command, f *convertF
 		if err := refuse(cmd, " is for a model without --recipe-file, which has a recipe for each module: give one of them", "only", "except", "profile"); err != nil {
 			return err
 		}
-		var err error
-		if o.Recipes, err = c.recipes(f.recipeFile); err != nil {
+		file, err := readRecipeFile(f.recipeFile)
+		if err != nil {
+			return err
+		}
+		if o.Recipes, err = recipesFor(c.source, file, f.recipeFile); err != nil {
 			return err
 		}
 	}
@@ -169,12 +172,8 @@ func (c *conversion) planIt(ctx context.Context, cmd *cobra.Command, f *convertF
 	return nil
 }
 
-// recipes reads how the weights of modules are quantized.
-func (c *conversion) recipes(path string) (map[string]*scaling.Recipe, error) {
-	file, err := readRecipeFile(path)
-	if err != nil {
-		return nil, err
-	}
+// recipesFor returns how the weights of a model are quantized by a file of the given name.
+func recipesFor(c *checkpoint.Checkpoint, file *evaluate.RecipeFile, path string) (map[string]*scaling.Recipe, error) {
 	all := map[string]*scaling.Recipe{}
 	for _, name := range slices.Sorted(maps.Keys(file.Modules)) {
 		of := file.Modules[name]
@@ -183,7 +182,7 @@ func (c *conversion) recipes(path string) (map[string]*scaling.Recipe, error) {
 			return nil, err
 		}
 		all[name] = recipe.Weight.Recipe
-		w := cmp.Or(c.source.Weight(name+".weight"), c.source.Weight(name))
+		w := cmp.Or(c.Weight(name+".weight"), c.Weight(name))
 		switch {
 		case w == nil: // which is said with the others of the model
 		case of.Shape != nil && !slices.Equal(of.Shape, w.Shape):

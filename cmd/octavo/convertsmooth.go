@@ -156,7 +156,8 @@ func (s *smoothing) cost(ctx context.Context, cmd *cobra.Command, smooth bool) (
 	bar.Unit("layers", "evaluate")
 	return evaluate.Run(ctx, model, s.rest, evaluate.Options{
 		Recipes: []evaluate.Recipe{s.by}, Modes: []evaluate.Mode{evaluate.Both}, LayerTokens: -1,
-		Context: s.context / 4, Prefix: s.prefix, Progress: bar, // many windows, for a standard error
+		Together: checkpoint.FusedName,
+		Context:  s.context / 4, Prefix: s.prefix, Progress: bar, // many windows, for a standard error
 	})
 }
 
@@ -236,7 +237,7 @@ func gainOf(l *checkpoint.Layout) evaluate.Recipe {
 		switch s := r.Scheme; {
 		case s == nil || name != "fp8": // the first counts
 		case s.Format == fp8.E2M1 && s.Block.Cols == 16:
-			name = "nvfp4"
+			name = "nvfp4-te"
 		case s.Format == fp8.E2M1:
 			name = "mxfp4"
 		case s.Block.Cols == 32:

@@ -35,7 +35,6 @@ type evaluateFlags struct {
 
 	out, stage        string // the directory of the run and where its files lie until it is complete
 	resume, overwrite bool
-	stored            string // of the model, for the report
 }
 
 func newEvaluateCommand() *cobra.Command {
@@ -57,6 +56,9 @@ func newEvaluateCommand() *cobra.Command {
 			}
 			if err := f.checkBudget(); err != nil {
 				return err
+			}
+			for _, why := range f.unwritten() {
+				note(cmd, "%v", why)
 			}
 			f.command = commandLine(cmd, args)
 			return runEvaluate(cmd, args[0], &f)
@@ -102,9 +104,6 @@ func runEvaluate(cmd *cobra.Command, path string, f *evaluateFlags) error {
 	report, err := work(cmd, "nothing was printed", func(ctx context.Context, d *display.Display) (*show.Report, error) {
 		return evaluated(ctx, path, f, d)
 	})
-	if err == nil {
-		report.Stored = f.stored
-	}
 	if err = f.end(run, report, err); err != nil {
 		return err
 	}
@@ -133,9 +132,8 @@ func evaluated(ctx context.Context, path string, f *evaluateFlags, bar *display.
 	available := read.Cut(f.maxTokens)
 	o := evaluate.Options{
 		Recipes: f.recipes, Modes: f.modes, Prefix: read.Prefix,
-		Context: f.context, Stride: f.stride, LayerTokens: f.layers,
+		Context: f.context, Stride: f.stride, LayerTokens: f.layers, Together: checkpoint.FusedName,
 	}
-	f.stored = show.Stored(c)
 	if f.stage != "" {
 		if o.State, err = stateOf(c, f.stage); err != nil {
 			return nil, err
@@ -159,7 +157,13 @@ func evaluated(ctx context.Context, path string, f *evaluateFlags, bar *display.
 	var report *evaluate.Evaluation
 	var budget *show.Budget
 	if f.budget > 0 {
-		budget, report, err = (&budgeted{f, from, o, bar}).run(ctx, read)
+		b := &budgeted{f, from, o, bar}
+		if f.recipeOut != "" {
+			if err := b.checkConvert(c); err != nil {
+				return nil, err
+			}
+		}
+		budget, report, err = b.run(ctx, read)
 	} else {
 		bar.Unit("layers", "evaluate")
 		report, err = evaluate.Run(ctx, from.Model, read.IDs, o)
@@ -171,7 +175,8 @@ func evaluated(ctx context.Context, path string, f *evaluateFlags, bar *display.
 		return nil, err
 	}
 	return &show.Report{
-		Model: textout.Name(path), Text: read.From, Available: available, Evaluation: report, Budget: budget,
+		Model: textout.Name(path), Stored: show.Stored(c), InputScales: show.InputScales(c),
+		Text: read.From, Available: available, Evaluation: report, Budget: budget,
 	}, nil
 }
 

@@ -2,9 +2,12 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -17,6 +20,7 @@ import (
 	"github.com/octavo-fp8/octavo/nn/evaluate"
 	"github.com/octavo-fp8/octavo/nn/hf"
 	"github.com/octavo-fp8/octavo/safetensors"
+	"github.com/octavo-fp8/octavo/tensor"
 )
 
 // byteModel writes a model over bytes, and a text of some 5,000.
@@ -154,7 +158,7 @@ func TestEvaluateTokens(t *testing.T) {
 func TestEvaluateStories(t *testing.T) {
 	model := testutil.Shared(t, "data", "stories260K.safetensors")
 	tokens := testutil.Shared(t, "data", "stories260K_activations.safetensors")
-	e := evaluateJSON(t, model, "--tokens", tokens, "--recipe", "bf16,fp8,mx-floor:e3m2,mxfp4", "--mode", "both", "--layer-tokens", "0")
+	e := evaluateJSON(t, model, "--tokens", tokens, "--recipe", "bf16,fp8,mxfp4", "--mode", "both", "--layer-tokens", "0")
 	require.InEpsilon(t, storiesPerplexity(t, tokens), e.Perplexity, 1e-5)
 	for i := 1; i < len(e.Results); i++ {
 		require.Greater(t, e.Results[i].KL.Mean, 3*e.Results[i-1].KL.Mean, e.Results[i].Recipe)
@@ -202,7 +206,7 @@ func TestEvaluateBudget(t *testing.T) {
 	require.NoError(t, os.WriteFile(path("text"), []byte(text), 0o666))
 	require.NoError(t, os.WriteFile(path("rest"), []byte(text[128:]), 0o666))
 	line := []string{"evaluate", path("model"), "--text", path("text"), "--layer-tokens", "128", "--budget", "6bits", "--recipe-out", path("recipes.json"),
-		"--recipe", "mx-floor:e2m1,mx-floor,bf16"}
+		"--recipe", "nvfp4-compressed-tensors,mx-floor,bf16"}
 	var found struct {
 		Results []struct {
 			Recipe string
@@ -269,7 +273,7 @@ func TestEvaluateBudget(t *testing.T) {
 	fail(t, 1, `tensor "model.layers.0.mlp.down_proj.weight": there is no recipe for it among those of modules`, append(convert, changed("layers.0.mlp.down_proj", "layers.7.mlp.down_proj"))...)
 	fail(t, 1, "module model.layers.7.mlp.down_proj is none of the model's", "evaluate", path("model"), "--text", path("text"), "--recipe-file", path("changed.json"))
 	fail(t, 1, "it has version 3: want 1", append(convert, changed(`"version": 1`, `"version": 3`))...)
-	fail(t, 1, "is to be BF16, and it is F32: convert the model to bf16 first", "convert", path("f32"), "-o", path("none"), "--to", "ct-mixed", "--recipe-file", changed("mx-floor:e2m1", "bf16"))
+	fail(t, 1, "is to be BF16, and it is F32: convert the model to bf16 first", "convert", path("f32"), "-o", path("none"), "--to", "ct-mixed", "--recipe-file", changed("nvfp4-compressed-tensors", "bf16"))
 	fail(t, 1, "does not have E4M3 in blocks of 1x32 by mx-floor", "convert", path("model"), "-o", path("none"), "--to", "deepseek-v3", "--recipe-file", path("recipes.json"))
 	fail(t, 2, "--only is for a model without --recipe-file", append(convert, path("recipes.json"), "--only", "q_proj")...)
 	require.NoDirExists(t, path("none"))
@@ -293,6 +297,79 @@ func TestEvaluateBudget(t *testing.T) {
 	fail(t, 2, "--html and --recipe-out name the same file", append(none, path("x"), "--html", folder+"/./x")...)
 	require.NoFileExists(t, path("x"))
 	fail(t, 1, "5 bits a weight are too few: these recipes take at least", "evaluate", path("model"), "--text", path("text"), "--layer-tokens", "64", "--budget", "5", "--recipe", "fp8,bf16")
+}
+
+// TestEvaluatePredicts: what is found of weights in NVFP4 is, to the bit, the loss of what convert
+// writes in each layout that can hold them, where those that loaders fuse share an outer scale.
+func TestEvaluatePredicts(t *testing.T) {
+	folder := t.TempDir()
+	ids := filepath.Join(folder, "ids.json")
+	require.NoError(t, os.WriteFile(ids, []byte(strings.Join(strings.Fields(fmt.Sprint(someIDs(300, 320))), ",")), 0o666))
+	lossOf := func(args ...string) float64 {
+		var got evaluationLoss
+		require.NoError(t, json.Unmarshal([]byte(succeed(t, append(args, "--tokens", ids, "--json")...)), &got))
+		return got.Loss.Mean
+	}
+	for _, name := range []string{"llama", "phi3", "mixtral", "qwen3-moe"} {
+		model := testutil.Shared(t, "models", name)
+		plain, layouts := lossOf("evaluate", model), 0
+		for _, l := range checkpoint.Layouts() {
+			for _, recipe := range []string{"nvfp4-te", "nvfp4-modelopt", "nvfp4-compressed-tensors", "nvfp4-te-4over6-mse256"} {
+				if !slices.ContainsFunc(l.Rules, func(r checkpoint.Rule) bool {
+					return r.Scheme.ScaleFormat == tensor.UE4M3Scales && r.Scheme.Divide == (recipe == "nvfp4-compressed-tensors")
+				}) {
+					continue
+				}
+				layouts++
+				made := filepath.Join(folder, fmt.Sprint(name, layouts))
+				args := []string{"convert", model, "-o", made, "--to", l.Name, "--quiet"}
+				if l.Calibrated == checkpoint.Calibrated {
+					args = append(args, "--tokens", ids)
+				}
+				if l.Mixed {
+					args = append(args, "--recipe-file", recipesFile(t, model, filepath.Join(folder, "recipes.json"), recipe))
+				} else {
+					args = append(args, "--recipe", recipe)
+				}
+				succeed(t, args...)
+				var found struct {
+					Results []struct{ Loss struct{ Mean float64 } }
+				}
+				require.NoError(t, json.Unmarshal([]byte(succeed(t, "evaluate", model, "--tokens", ids, "--json", "--recipe", recipe, "--mode", "weights", "--layer-tokens", "0")), &found))
+				require.Equal(t, lossOf("evaluate", made), found.Results[0].Loss.Mean, "%s %s %s", name, l, recipe)
+				require.NotEqual(t, plain, found.Results[0].Loss.Mean)
+				text := strings.Join(strings.Fields(succeed(t, "evaluate", made, "--tokens", ids)), " ")
+				require.Equal(t, l.Calibrated == checkpoint.Calibrated, strings.Contains(text, "The model has static scales of inputs for "), "%s %s", name, l)
+			}
+		}
+		require.Equal(t, 6, layouts)
+	}
+}
+
+// someIDs are tokens.
+func someIDs(n, vocab int) (ids []int) {
+	for i := range n {
+		ids = append(ids, (i*i*7+i/3)%vocab)
+	}
+	return ids
+}
+
+// recipesFile writes one recipe for all linear layers of a model.
+func recipesFile(t *testing.T, model, path, recipe string) string {
+	t.Helper()
+	c, err := checkpoint.Open(model)
+	require.NoError(t, err)
+	defer c.Close()
+	modules := evaluate.RecipesOfModules{}
+	for _, w := range c.Weights() {
+		if module, ok := strings.CutSuffix(w.Name, ".weight"); ok && regexp.MustCompile(`_proj$|\.w\d$`).MatchString(module) {
+			modules[module] = evaluate.ModuleRecipe{Recipe: recipe}
+		}
+	}
+	text, err := json.Marshal(evaluate.NewRecipeFile(4.5, evaluate.Weights, modules))
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(path, text, 0o666))
+	return path
 }
 
 // TestStageOfAnother: evaluate and convert leave what the other goes on from.

@@ -19,7 +19,7 @@ import (
 // left alone, and to no other's.
 func TestEvaluateIsResumed(t *testing.T) {
 	_, dir, text := byteModel(t)
-	line := []string{"evaluate", dir, "--text", text, "--recipe", "fp8,mxfp4,nvfp4", "--context", "16"}
+	line := []string{"evaluate", dir, "--text", text, "--recipe", "fp8,mxfp4,nvfp4-te", "--context", "16"}
 	want := succeed(t, append(line, "--json")...)
 	for _, signal := range []syscall.Signal{syscall.SIGKILL, syscall.SIGINT} {
 		out := filepath.Join(t.TempDir(), "out")
@@ -40,7 +40,7 @@ func TestEvaluateIsResumed(t *testing.T) {
 		fail(t, exitUsage, out+" has an evaluation that was cut off: go on with --resume, or start again with --overwrite", line...)
 		line = append(line, "--resume")
 		fail(t, exitUsage, "--resume goes on with an evaluation and --overwrite replaces it", append(line, "--overwrite")...)
-		fail(t, exitData, `evaluate-state.json: it is of other recipes: "fp8" "mxfp4" "nvfp4": start again with --overwrite`, append(line, "--recipe", "bf16")...)
+		fail(t, exitData, `evaluate-state.json: it is of other recipes: "fp8" "mxfp4" "nvfp4-te": start again with --overwrite`, append(line, "--recipe", "bf16")...)
 		model := filepath.Join(dir, "model.safetensors")
 		touched, err := os.Stat(model)
 		require.NoError(t, err)

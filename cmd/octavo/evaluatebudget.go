@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -14,11 +15,11 @@ import (
 	"github.com/octavo-fp8/octavo/cmd/internal/display"
 	show "github.com/octavo-fp8/octavo/cmd/internal/evaluate"
 	"github.com/octavo-fp8/octavo/cmd/internal/tokens"
+	"github.com/octavo-fp8/octavo/cmd/internal/vocabulary"
 	"github.com/octavo-fp8/octavo/internal/atomicfile"
 	"github.com/octavo-fp8/octavo/internal/inputfile"
 	"github.com/octavo-fp8/octavo/internal/jsonout"
 	"github.com/octavo-fp8/octavo/internal/textout"
-	"github.com/octavo-fp8/octavo/nn"
 	"github.com/octavo-fp8/octavo/nn/evaluate"
 	"github.com/octavo-fp8/octavo/nn/hf"
 )
@@ -51,6 +52,9 @@ func (f *evaluateFlags) checkBudget() error {
 	case f.recipeOut == "":
 		return nil
 	}
+	if _, err := vocabulary.Holding(f.names()); err != nil {
+		return usagef("--recipe-out is for convert: %w", err)
+	}
 	recipes, errRecipes := filepath.Abs(f.recipeOut)
 	page, errPage := filepath.Abs(f.html)
 	if f.html != "" && errRecipes == nil && errPage == nil && recipes == page {
@@ -62,6 +66,32 @@ func (f *evaluateFlags) checkBudget() error {
 	}
 	file.Close()
 	return nil
+}
+
+// names returns those of the recipes.
+func (f *evaluateFlags) names() (names []string) {
+	for _, r := range f.recipes {
+		names = append(names, r.Name)
+	}
+	return names
+}
+
+// unwritten says which recipes convert cannot write, each alone or, of those that are chosen among,
+// together.
+func (f *evaluateFlags) unwritten() (why []error) {
+	together := [][]string{f.names()}
+	switch {
+	case len(f.modes) == 1 && f.modes[0] == evaluate.Activations:
+		return nil
+	case f.budget == 0:
+		together = slices.Collect(slices.Chunk(f.names(), 1))
+	}
+	for _, names := range together {
+		if _, err := vocabulary.Holding(names); err != nil {
+			why = append(why, err)
+		}
+	}
+	return why
 }
 
 func aboutRecipeOut(err error) error {
@@ -98,7 +128,10 @@ func (b *budgeted) run(ctx context.Context, read tokens.Tokens) (*show.Budget, *
 	}
 	mixed, err := evaluate.Mix(ctx, b.from.Model, sensitivity, evaluate.MixOptions{
 		Recipes: b.recipes, Mode: mode, Bits: b.budget,
-		Together: func(layer string) string { return checkpoint.OneScheme(b.module(layer)) },
+		Together: func(layer string) string {
+			name, _ := b.module(layer)
+			return checkpoint.OneScheme(name)
+		},
 	})
 	if err != nil {
 		return nil, nil, err
@@ -128,30 +161,66 @@ func (b *budgeted) run(ctx context.Context, read tokens.Tokens) (*show.Budget, *
 	}
 	var chosen []show.Choice
 	for _, l := range sensitivity.Results[0].Linears {
-		chosen = append(chosen, show.Choice{Name: b.module(l.Name), Layer: l.Layer, Kind: l.Kind, Recipe: mixed.Layers[l.Name].Name})
+		name, _ := b.module(l.Name)
+		chosen = append(chosen, show.Choice{Name: name, Layer: l.Layer, Kind: l.Kind, Recipe: mixed.Layers[l.Name].Name})
 	}
 	found := show.NewBudget(b.budget, bits[mixed.Name], bits, chosen, sensitivity, judged)
-	b.found = b.fileOf(found, mixed)
+	b.found = evaluate.NewRecipeFile(found.Bits, found.Mode, b.modules(mixed))
 	return found, judged, nil
 }
 
-// param returns the weight of a linear layer.
-func (b *budgeted) param(layer string) *nn.Param { return b.from.Model.Param(layer + ".weight") }
-
-// module returns the name of the module that a linear layer is in.
-func (b *budgeted) module(layer string) string {
-	name, _ := b.from.Module(b.param(layer))
-	return name
+// module returns the name of the module that a linear layer is in, and the shape of its weight.
+func (b *budgeted) module(layer string) (name string, shape []int) {
+	return b.from.Module(b.from.Model.Param(layer + ".weight"))
 }
 
-// fileOf returns the recipe file.
-func (b *budgeted) fileOf(found *show.Budget, mixed evaluate.Recipe) *evaluate.RecipeFile {
+// checkConvert returns an error unless convert can write whatever is chosen: in one layout every
+// linear layer can have each recipe.
+func (b *budgeted) checkConvert(c *checkpoint.Checkpoint) error {
+	layouts, first := vocabulary.Holding(b.names())
+	for _, l := range layouts {
+		err := b.checkLayout(c, l)
+		if err == nil {
+			return nil
+		}
+		first = cmp.Or(first, err)
+	}
+	return first
+}
+
+func (b *budgeted) checkLayout(c *checkpoint.Checkpoint, l *checkpoint.Layout) error {
+	for _, r := range b.recipes {
+		all := evaluate.Recipe{Layers: map[string]evaluate.Recipe{}}
+		o := checkpoint.PlanOptions{Amax: map[string]float32{}}
+		for _, p := range b.from.Model.Params() {
+			if layer, ok := strings.CutSuffix(p.Name, ".weight"); ok && strings.Contains(layer, "_proj") {
+				all.Layers[layer] = r
+				name, _ := b.module(layer)
+				o.Amax[name] = 1 // which it may be that convert finds
+			}
+		}
+		var err error
+		if o.Recipes, err = recipesFor(c, evaluate.NewRecipeFile(0, evaluate.Weights, b.modules(all)), b.recipeOut); err != nil {
+			return err
+		}
+		if r.Weight.Recipe == nil {
+			continue // they stay as they are
+		}
+		if _, err := checkpoint.NewPlan(c, l, o); err != nil {
+			return fmt.Errorf("convert cannot write %s for every linear layer, so leave that out of --recipe, or leave out --recipe-out: %w", r.Name, err)
+		}
+	}
+	return nil
+}
+
+// modules returns a mixed recipe by modules.
+func (b *budgeted) modules(mixed evaluate.Recipe) evaluate.RecipesOfModules {
 	modules := evaluate.RecipesOfModules{}
 	for layer, r := range mixed.Layers {
-		name, shape := b.from.Module(b.param(layer))
+		name, shape := b.module(layer)
 		modules[name] = evaluate.ModuleRecipe{Recipe: r.Name, Shape: shape}
 	}
-	return evaluate.NewRecipeFile(found.Bits, found.Mode, modules)
+	return modules
 }
 
 // writeRecipes writes the recipe file that --recipe-out asks for.

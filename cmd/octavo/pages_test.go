@@ -294,7 +294,7 @@ func reportPage(t *testing.T) string {
 func evaluatePage(t *testing.T) string {
 	_, dir, text := byteModel(t)
 	file := filepath.Join(t.TempDir(), "page.html")
-	succeed(t, "evaluate", dir, "--text", text, "--max-tokens", "200", "--recipe", "fp8,mxfp4,nvfp4", "--html", file)
+	succeed(t, "evaluate", dir, "--text", text, "--max-tokens", "200", "--recipe", "fp8,mxfp4,nvfp4-te", "--html", file)
 	return file
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -11,7 +12,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/octavo-fp8/octavo/checkpoint"
+	"github.com/octavo-fp8/octavo/cmd/internal/vocabulary"
 	"github.com/octavo-fp8/octavo/nn"
+	"github.com/octavo-fp8/octavo/nn/evaluate"
 	"github.com/octavo-fp8/octavo/plan"
 	"github.com/octavo-fp8/octavo/scaling"
 )
@@ -185,6 +188,87 @@ func TestRecipesInLayouts(t *testing.T) {
 		}
 		require.Contains(t, got, c.want, "%s %s", c.layout, c.recipe)
 	}
+}
+
+// TestRecipesHeld: a recipe is said to be held by a layout where a model can be converted to it with
+// that recipe for each linear layer, and what is named in place of others can be.
+func TestRecipesHeld(t *testing.T) {
+	_, dir, text := byteModel(t) // in F32, so that scales of all types have their place
+	c, err := checkpoint.Open(dir)
+	require.NoError(t, err)
+	defer c.Close()
+	converts := func(l *checkpoint.Layout, name string) bool {
+		r, err := evaluate.ParseRecipe(name)
+		require.NoError(t, err, name)
+		o := checkpoint.PlanOptions{Recipes: map[string]*scaling.Recipe{}, Amax: map[string]float32{}}
+		for _, w := range c.Weights() {
+			// The others have 48 columns, which are not whole blocks of 32.
+			if module, ok := strings.CutSuffix(w.Name, ".weight"); ok && strings.HasSuffix(module, "_proj") {
+				if o.Amax[module] = 1; !strings.HasSuffix(module, "down_proj") {
+					o.Recipes[module] = r.Weight.Recipe
+				} else {
+					o.Recipes[module] = nil
+				}
+			}
+		}
+		_, err = checkpoint.NewPlan(c, l, o)
+		return err == nil
+	}
+	refused := 0
+	for _, name := range allRecipes() {
+		if _, err := evaluate.ParseRecipe(name); err != nil || name == "bf16" {
+			continue
+		}
+		var want []string
+		for _, l := range checkpoint.Layouts() {
+			if l.Writable() && converts(l, name) {
+				want = append(want, l.Name)
+			}
+		}
+		all, err := vocabulary.Holding([]string{name, "bf16"})
+		var got []string
+		for _, l := range all {
+			got = append(got, l.Name)
+		}
+		require.Equal(t, want, got, name)
+		if len(want) > 0 {
+			continue
+		}
+		refused++
+		says := regexp.MustCompile(`^no layout of convert holds weights by (\S+): layout (\S+) does with (\S+) in place of (\S+)$`).FindStringSubmatch(err.Error())
+		require.Len(t, says, 5, err.Error())
+		require.Equal(t, []string{name, name}, []string{says[1], says[4]})
+		l, err := checkpoint.ParseLayout(says[2])
+		require.NoError(t, err)
+		require.True(t, converts(l, says[3]), err)
+	}
+	require.Greater(t, refused, 5)
+
+	none := []string{"evaluate", dir, "--text", text, "--max-tokens", "128", "--layer-tokens", "64", "--recipe"}
+	for _, c := range []struct{ recipes, more, says string }{
+		{"nvfp4", "", "octavo: no layout of convert holds weights by nvfp4: layout modelopt-nvfp4 does with nvfp4-te in place of nvfp4\n"},
+		{"nvfp4-4over6,fp8", "", "layout modelopt-nvfp4 does with nvfp4-te-4over6-mse256 in place of nvfp4-4over6\n"},
+		{"nvfp4", "--mode activations", ""},
+		{"nvfp4-te,mx-rceil", "", ""},
+		{"nvfp4-te,bf16", "--budget 12bits", ""},
+		{"nvfp4-te,mx-rceil", "--budget 12bits", "by nvfp4-te and mx-rceil together: layout ct-mixed does with nvfp4-compressed-tensors in place of nvfp4-te\n"},
+	} {
+		r := octavo(nil, append(append(slices.Clone(none), c.recipes, "--progress", "none"), strings.Fields(c.more)...)...)
+		require.Zero(t, r.status, r.stderr)
+		if c.says == "" {
+			require.NotContains(t, r.stderr, "no layout")
+		}
+		require.Contains(t, r.stderr, c.says)
+	}
+	out := filepath.Join(t.TempDir(), "out.json")
+	budget := func(status int, says, dir, recipes string) {
+		t.Helper()
+		fail(t, status, says, "evaluate", dir, "--text", text, "--max-tokens", "128", "--layer-tokens", "64", "--budget", "12bits", "--recipe-out", out, "--recipe", recipes)
+		require.NoFileExists(t, out)
+	}
+	budget(2, "--recipe-out is for convert: no layout of convert holds weights by nvfp4: layout modelopt-nvfp4 does", dir, "nvfp4,bf16")
+	budget(1, "convert cannot write mxfp4 for every linear layer, so leave that out of --recipe, or leave out --recipe-out: tensor \"model.layers.0.mlp.down_proj.weight\": shape [32 48] in ct-mxfp4: 48 columns", dir, "mxfp4,mxfp8")
+	budget(1, "is to be BF16, and it is F32: convert the model to bf16 first", dir, "fp8,bf16")
 }
 
 // TestFlagsOfNames: whatever lists names in --help says what may have been meant by another.

@@ -33,6 +33,11 @@ type Options struct {
 	// these windows about L/2+8 more.
 	LayerTokens int
 
+	// Together, unless nil, returns one name for all linear layers whose weights share an outer
+	// scale, of recipes that have one for all rows, as those do that loaders fuse: it follows from the
+	// largest magnitude of all. They must be in one layer. nil: each has its own.
+	Together func(layer string) string
+
 	// Read, unless nil, writes the values of a parameter of the model, which are not there yet, to
 	// dst, such as [hf.Unread.Read]. They are read layer by layer, from one goroutine, and of no
 	// more than two layers, or of the embedding or the head, there are values at once.
@@ -130,7 +135,7 @@ func Run(ctx context.Context, m *nn.Llama, tokens []int32, o Options) (report *E
 			return nil, err
 		}
 	}
-	e := &evaluator{runner: r, Options: o, workers: c.Workers, windows: windows}
+	e := &evaluator{runner: r, Options: o, workers: c.Workers, windows: windows, amaxes: map[string]float32{}}
 	if e.State.Dir != "" {
 		e.identity = e.identify(tokens)
 	}
@@ -164,6 +169,8 @@ type evaluator struct {
 	nextSave time.Time // not before
 	layered  int       // the number of windows that are run layer by layer
 
+	amaxes map[string]float32 // of weights that are together
+
 	runs   []run
 	loss   sums
 	local  *local
@@ -190,7 +197,7 @@ func (e *evaluator) prepare(ctx context.Context) {
 	var options []func(slot) nn.Options
 	for _, recipe := range e.Recipes {
 		for _, m := range e.Modes {
-			r := run{recipe: recipe, mode: m, options: recipe.optionsOf(m)}
+			r := run{recipe: recipe, mode: m, options: e.optionsOf(recipe, m)}
 			if e.LayerTokens > 0 {
 				r.layers, r.kinds = make([]found, len(e.blocks)), make([]found, len(e.kinds))
 			}

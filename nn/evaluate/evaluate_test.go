@@ -462,6 +462,7 @@ func TestRecipes(t *testing.T) {
 	}
 	require.Equal(t, "E4M3 1x128 te-block-pow2, weights 128x128", recipe(t, "fp8").String())
 	require.Equal(t, "E2M1 1x16 nvfp4-te, weights 16x16", recipe(t, "nvfp4").String())
+	require.Equal(t, "E2M1 1x16 nvfp4-te", recipe(t, "nvfp4-te").String(), "as checkpoints hold it")
 	require.Equal(t, "E4M3 tensor te-current", recipe(t, "te-current").String())
 	require.Equal(t, "E3M2 1x32 mx-floor", recipe(t, "mx-floor:e3m2").String())
 	require.Equal(t, "E8M7, E8M7", recipe(t, "bf16").String())

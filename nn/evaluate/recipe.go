@@ -72,7 +72,8 @@ func Names() (names []string) {
 
 // ParseRecipe returns the recipe of a name: one of [Names], or a profile and a format that it
 // is for, such as "mx-floor:e3m2". Blocks are those that the library of the profile uses for
-// activations and for weights.
+// activations and for weights, but that a profile of NVFP4 has weights in blocks of 1x16, as
+// checkpoints hold them: those of 16x16 are of training, as in nvfp4.
 func ParseRecipe(name string) (Recipe, error) {
 	if r, err := nn.ParseRecipe(name); err == nil {
 		return recipeOf(name, r.FP8.Forward.A, r.FP8.Forward.B), nil
@@ -92,6 +93,9 @@ func ParseRecipe(name string) (Recipe, error) {
 			"or a profile and a format, such as mx-floor:e3m2", name, strings.Join(Names(), ", "))
 	}
 	input, weight := p.Recipe(scaling.Input), p.Recipe(scaling.Weight)
+	if p.Outer() {
+		weight.Block = input.Block
+	}
 	if found {
 		f, err := fp8.ParseFormat(format)
 		if err != nil {
@@ -137,15 +141,6 @@ func describe(n nn.Narrowing) string {
 		return "FP32"
 	}
 	return string(n.Format)
-}
-
-// optionsOf returns those of linear layers in a mode.
-func (r Recipe) optionsOf(m Mode) func(slot) nn.Options {
-	if r.Layers == nil {
-		o := r.options(m)
-		return func(slot) nn.Options { return o }
-	}
-	return func(s slot) nn.Options { return r.Layers[s.name].options(m) }
 }
 
 // options returns those of a linear layer in a mode.

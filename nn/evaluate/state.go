@@ -36,7 +36,7 @@ type State struct {
 const StateName = "evaluate-state.json"
 
 // stateVersion is raised where a state has another form, or a run computes other bits.
-const stateVersion = 1
+const stateVersion = 2
 
 // stateShare is how many times as long as it takes to write a state nothing is written while windows
 // are compared.

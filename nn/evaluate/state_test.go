@@ -154,7 +154,7 @@ func TestStateRefused(t *testing.T) {
 		refused(want, tokens, same)
 	}
 	written("it is no state of an evaluation: ", "{")
-	written("it is of version 2: this one goes on with version 1", strings.Replace(string(text), `"version":1`, `"version":2`, 1))
+	written("it is of version 1: this one goes on with version 2", strings.Replace(string(text), `"version":2`, `"version":1`, 1))
 	written("it is not what was written", strings.Replace(string(text), `"windows":3`, `"windows":2`, 1))
 	sealed := func(from, to string) string {
 		var of envelope

@@ -49,3 +49,13 @@ func Stored(c *checkpoint.Checkpoint) string {
 	})
 	return strings.Join(names, " and ")
 }
+
+// InputScales returns how many weights of a model have a static scale of their input.
+func InputScales(c *checkpoint.Checkpoint) (n int) {
+	for _, w := range c.Weights() {
+		if w.Has(checkpoint.Input) {
+			n++
+		}
+	}
+	return n
+}

@@ -16,6 +16,10 @@ type Report struct {
 	Stored    string `json:"stored"` // the formats of its weights, that of the most values first
 	Text      string `json:"text"`
 	Available int    `json:"available"` // tokens of the text, of which the first were taken
+
+	// InputScales is how many weights have a static scale of their input, which no run uses.
+	InputScales int `json:"unusedInputScales,omitempty"`
+
 	*evaluate.Evaluation
 	Budget *Budget `json:"budget,omitempty"`
 }
@@ -84,6 +88,9 @@ func (r *Report) Summary() string {
 	}
 	if r.Tokens < r.Available {
 		text += fmt.Sprintf("; the text has %d", r.Available)
+	}
+	if r.InputScales > 0 {
+		text += fmt.Sprintf(". The model has static scales of inputs for %s, which are not used", textout.Count(r.InputScales, "weight"))
 	}
 	return text + "."
 }

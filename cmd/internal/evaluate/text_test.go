@@ -33,11 +33,13 @@ func TestSentences(t *testing.T) {
 		"front": text(func(r *Report) { r.Prefix, r.Stride = 1, 63 }),
 		"alone": text(func(r *Report) { r.LayerWindows, r.LayerTargets = 1, 64; r.Results[0].Layers = parts(0.5, 2) }),
 		"all":   text(func(r *Report) { r.LayerWindows, r.LayerTargets = 2, 99; r.Results[0].Layers = parts(3, 2) }),
+		"input": text(func(r *Report) { r.InputScales = 21 }),
 		"plain": text(func(r *Report) { r.Results = nil }),
 	}
 	for _, x := range []struct{ sentence, of, not string }{
 		{"m: 99 tokens of book were predicted, in 2 windows of 64.", "whole", "one"},
 		{"; the text has 500.", "some", "whole"},
+		{"of 64. The model has static scales of inputs for 21 weights, which are not used. ", "input", "whole"},
 		{"of 64 with stride 32", "steps", "front"},
 		{"each behind 1 token that the tokenizer puts before a text", "front", "steps"},
 		{"Perplexity in FP32: 2.7183 ± 0.3", "whole", "one"},

@@ -297,13 +297,9 @@ func about(name string) string {
 
 // operands returns what a recipe makes of inputs and of weights.
 func operands(name string) (x, w scaling.Recipe) {
-	if r, err := nn.ParseRecipe(name); err == nil {
-		return r.FP8.Forward.A, r.FP8.Forward.B
+	if r, err := evaluate.ParseRecipe(name); err == nil {
+		return *r.Input.Recipe, *r.Weight.Recipe
 	}
-	profile, format, other := strings.Cut(name, ":")
-	x, w = scaling.Profile(profile).Recipe(scaling.Input), scaling.Profile(profile).Recipe(scaling.Weight)
-	if f, err := fp8.ParseFormat(format); other && err == nil {
-		x.Format, w.Format = f, f
-	}
-	return x, w
+	p := scaling.Profile(name) // with a history
+	return p.Recipe(scaling.Input), p.Recipe(scaling.Weight)
 }

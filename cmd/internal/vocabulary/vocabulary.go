@@ -4,6 +4,7 @@ package vocabulary
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -211,4 +212,67 @@ func layoutsOf(name string) (meant []string) {
 func holds(s *checkpoint.Scheme, name string) bool {
 	w, err := Arithmetic.Weights(name)
 	return err == nil && w.Format == s.Format && w.Block == s.Block && checkpoint.Arithmetic(w.Profile).Check(s) == nil
+}
+
+// Holding returns the layouts that convert writes in each of which weights may have any of some
+// recipes, or the error, an [Error], that names the nearest ones for which there is such a layout.
+func Holding(names []string) (all []*checkpoint.Layout, err error) {
+	names = slices.DeleteFunc(slices.Clone(names), func(n string) bool { return n == BF16 })
+	nearest := math.MaxInt
+	var instead string
+	for _, l := range checkpoint.Layouts() {
+		if !l.Writable() || l.Plain != "" {
+			continue
+		}
+		away := 0
+		var others []string
+		for _, name := range names {
+			other, d := nearestIn(l, name)
+			if away += d; d > 0 {
+				others = append(others, other+" in place of "+name)
+			}
+		}
+		if away == 0 {
+			all = append(all, l)
+		} else if away < nearest {
+			nearest, instead = away, fmt.Sprintf("layout %s does with %s", l, strings.Join(others, " and "))
+		}
+	}
+	if len(all) > 0 {
+		return all, nil
+	}
+	together := map[bool]string{true: " together"}[len(names) > 1]
+	return nil, &Error{fmt.Sprintf("no layout of convert holds weights by %s%s: %s", strings.Join(names, " and "), together, instead)}
+}
+
+// nearestIn returns the recipe most like a given one that a layout can have for any weight, and how
+// far away it is: 0 for itself.
+func nearestIn(l *checkpoint.Layout, name string) (nearest string, away int) {
+	away = math.MaxInt32
+	for _, other := range append([]string{name}, recipes()...) {
+		of := func(r checkpoint.Rule) bool { return (r.Match == nil || l.Mixed) && holds(r.Scheme, other) }
+		if d := apart(name, other); d < away && slices.ContainsFunc(l.Rules, of) {
+			nearest, away = other, d
+		}
+	}
+	return nearest, away
+}
+
+// apart says how unlike the weights of two recipes are: by their format first, and by the arithmetic
+// of their scales last.
+func apart(a, b string) (away int) {
+	x, errX := Arithmetic.Weights(a)
+	y, errY := Arithmetic.Weights(b)
+	if errX != nil || errY != nil {
+		return math.MaxInt32
+	}
+	for i, unlike := range []bool{
+		x.Profile != y.Profile, x.Block != y.Block, x.Profile.Outer() != y.Profile.Outer(),
+		x.Profile.ScaleFormat() != y.Profile.ScaleFormat(), x.Format != y.Format,
+	} {
+		if unlike {
+			away += 1 << i
+		}
+	}
+	return away
 }
