@@ -49,6 +49,7 @@ var pastedOnRequest = []readmeLine{
 var notPastedShort = []readmeLine{
 	{"octavo train --text", "trains"},
 	{"octavo evaluate ", "takes seconds"},
+	{"octavo convert model-bf16 -o model-12bits", "has no recipes then"},
 	{"octavo train replay landed", "has nothing to compute then"},
 	{"octavo audit --case", "takes seconds"},
 	{"octavo lab accumulation", "takes seconds"},
