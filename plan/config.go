@@ -8,6 +8,7 @@ import (
 
 	"github.com/octavo-fp8/octavo/checkpoint"
 	"github.com/octavo-fp8/octavo/internal/sentinel"
+	"github.com/octavo-fp8/octavo/internal/textout"
 )
 
 // ReadModel reads the shape of a model from its config.json, or from the directory that has
@@ -52,11 +53,7 @@ type configFields struct {
 
 func (f *configFields) fail(key, want string) {
 	if f.err == nil {
-		value := "absent"
-		if raw, ok := f.members[key]; ok {
-			value = string(raw[:min(len(raw), 60)])
-		}
-		f.err = sentinel.Errorf(ErrModel, "plan: %s is %s: want %s", key, value, want)
+		f.err = sentinel.Errorf(ErrModel, "plan: %s is %s: want %s", key, textout.JSON(f.members[key]), want)
 	}
 }
 

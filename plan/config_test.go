@@ -89,7 +89,10 @@ func TestReadModelErrors(t *testing.T) {
 		{`{"model_type": "llama", "num_hidden_layers": 1, "hidden_size": 5, "vocab_size": 8, "num_attention_heads": 2, "intermediate_size": 8}`, "not a multiple of its 2 heads"},
 		{`{"model_type": "llama", "num_hidden_layers": 1, "hidden_size": 6, "vocab_size": 8, "num_attention_heads": 3, "num_key_value_heads": 2, "intermediate_size": 8}`, "kvHeads is 2"},
 		{`{"model_type": "mixtral", "num_hidden_layers": 1, "hidden_size": 6, "vocab_size": 8, "num_attention_heads": 3, "intermediate_size": 8, "num_local_experts": 2, "num_experts_per_tok": 3}`, "moe.topK is 3: want 1 to 2"},
-		{`{"model_type": "qwen3_moe", "num_hidden_layers": 1, "hidden_size": 6, "vocab_size": 8, "num_attention_heads": 3, "moe_intermediate_size": 8, "num_experts": 2, "num_experts_per_tok": 2, "mlp_only_layers": [0]}`, "mlp_only_layers is [0]: want none"},
+		{`{"model_type": "qwen3_moe", "num_hidden_layers": 1, "hidden_size": 6, "vocab_size": 8, "num_attention_heads": 3, "moe_intermediate_size": 8, "num_experts": 2, "num_experts_per_tok": 2, "mlp_only_layers": [
+			0,
+			1
+		]}`, "mlp_only_layers is [0,1]: want none"},
 	} {
 		require.NoError(t, os.WriteFile(file, []byte(c.text), 0o600))
 		_, err := plan.ReadModel(file)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -255,11 +256,12 @@ func TestConvertTwice(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(text), &cert))
 	require.Len(t, cert.Tensors, 6)
 
-	extra := filepath.Join(dir, "extra.safetensors")
+	extra, more := filepath.Join(dir, "extra.safetensors"), filepath.Join(dir, "more.safetensors")
 	require.NoError(t, safetensors.WriteFile(extra, nil, nil))
+	require.NoError(t, safetensors.WriteFile(more, nil, nil))
 	r := octavo(strings.NewReader(""), append(line, "--overwrite", "--quiet")...)
 	require.Equal(t, exitOK, r.status)
-	require.Equal(t, "octavo: warning: extra.safetensors was not converted, since it is not in the index: mend the index if it is of the model\n", r.stderr)
+	require.Equal(t, "octavo: warning: what the index does not name was not converted: extra.safetensors, more.safetensors; mend the index if that is of the model\n", r.stderr)
 	other := filepath.Join(t.TempDir(), "other")
 	require.NoError(t, os.Mkdir(other, 0o777))
 	stray := filepath.Join(other, "stray.safetensors")
@@ -279,7 +281,7 @@ func TestConvertTwice(t *testing.T) {
 	fail(t, exitData, "move it away", "convert", dir, "-o", other, "--to", "bf16", "--quiet")
 	require.Equal(t, map[string]string{"config.json": "mine"}, modelOf(t, other))
 
-	require.NoError(t, os.Remove(extra))
+	require.NoError(t, errors.Join(os.Remove(extra), os.Remove(more)))
 	require.NoError(t, os.Remove(filepath.Join(dir, "config.json")))
 	r = octavo(strings.NewReader(""), append(line, "--overwrite", "--quiet")...)
 	require.Equal(t, "octavo: warning: "+dir+" has no config.json, and so none was written, which would tell loaders how weights are quantized\n", r.stderr)

@@ -107,10 +107,14 @@ func (c *conversion) tidy() {
 
 // warnOfOthers warns of weights that the index does not name.
 func (c *conversion) warnOfOthers(cmd *cobra.Command) {
+	var others []string
 	for _, name := range c.source.Others() {
 		if strings.HasSuffix(name, ".safetensors") {
-			warn(cmd.ErrOrStderr(), "%s was not converted, since it is not in the index: mend the index if it is of the model", textout.Name(name))
+			others = append(others, textout.Name(name))
 		}
+	}
+	if len(others) > 0 {
+		warn(cmd.ErrOrStderr(), "what the index does not name was not converted: %s; mend the index if that is of the model", strings.Join(others, ", "))
 	}
 }
 

@@ -22,15 +22,7 @@ func newDemoCommand() *cobra.Command {
 		Short:   "Write small files to try the other commands on",
 		Long:    helpOf("demo"),
 		Example: "  octavo demo demo",
-		Args: func(_ *cobra.Command, args []string) error {
-			if out != "" {
-				args = append(args, out)
-			}
-			if len(args) != 1 {
-				return fmt.Errorf("want one directory, there are %d", len(args))
-			}
-			return nil
-		},
+		Args:    oneOr(&out, "directory"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			directory := append(args, out)[0]
 			return madeFiles{
@@ -49,20 +41,25 @@ func newDemoCommand() *cobra.Command {
 
 // writeDemo lists the files and what to do with them.
 func writeDemo(w io.Writer, directory string, files []outdir.File) error {
-	name := textout.Name(directory)
-	text := fmt.Sprintf("%s\n", name)
+	text := textout.Name(directory) + "\n"
 	for _, f := range files {
-		text += fmt.Sprintf("  %-23s %9d  %s\n", f.Name, len(f.Data), f.What)
+		text += fmt.Sprintf("  %-28s %8d  %s\n", f.Name, len(f.Data), f.What)
 	}
-	text += fmt.Sprintf(`
-Try
-  octavo inspect %[1]s/model.safetensors
-  octavo quantize %[1]s/model.safetensors -o fp8.safetensors --recipe deepseek
+	_, err := io.WriteString(w, text+"\nTry\n"+demoLines(directory))
+	return err
+}
+
+// demoLines are command lines to try in the directory that a demo is in.
+func demoLines(directory string) string {
+	return fmt.Sprintf(`  octavo inspect %[1]s/model.safetensors
+  octavo lint %[1]s
+  octavo evaluate %[1]s --text %[1]s/text.txt --recipe fp8,nvfp4 --max-tokens 1024
+  octavo generate %[1]s --prompt 'The careful engineer ' --tokens 60
+  octavo convert %[1]s -o model-fp8 --to deepseek-v3
+  octavo quantize %[1]s/model.safetensors -o w.safetensors --recipe deepseek
   octavo gemm %[1]s/layer.safetensors --a x --b w -o c.safetensors
   octavo verify %[1]s/layer.safetensors --a x --b w --got %[1]s/wrong.safetensors \
       --bound hopper-wgmma --promote 128
-  octavo train --text %[1]s/text.txt --steps 20
-`, name)
-	_, err := io.WriteString(w, text)
-	return err
+  octavo train --text %[1]s/text.txt --steps 20 --layers 1 --batch 2
+`, shellQuote(directory))
 }

@@ -320,6 +320,16 @@ func markRequired(cmd *cobra.Command, names ...string) {
 // one is the Args of a command that takes one file, one model and so on.
 func one(what string) cobra.PositionalArgs { return takes(1, 1, "one "+what) }
 
+// oneOr is the Args of a command that takes one of what, which a flag may name instead.
+func oneOr(flag *string, what string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if *flag != "" {
+			args = append(args, *flag)
+		}
+		return one(what)(cmd, args)
+	}
+}
+
 // takes is the Args of a command that takes from least to most arguments.
 func takes(least, most int, want string) cobra.PositionalArgs {
 	return func(_ *cobra.Command, args []string) error {

@@ -30,18 +30,18 @@ func newGenerateCommand() *cobra.Command {
 	}
 	f.recipe = fp8
 	cmd := &cobra.Command{
-		Use:     "generate --model DIR|FILE.safetensors",
+		Use:     "generate DIR|FILE.safetensors",
 		Short:   "Continue prompts with a model in FP8",
 		Long:    helpOf("generate"),
 		Example: examplesOf("generate"),
-		Args:    noArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		Args:    oneOr(&f.model, "model"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			f.model = append(args, f.model)[0]
 			return runGenerate(cmd, &f)
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&f.model, "model", "", "`DIR` with the model, or its file (required)")
-	markRequired(cmd, "model")
+	flags.StringVar(&f.model, "model", "", "the same as `DIR`")
 	flags.StringArrayVar(&f.prompts, "prompt", nil, "`TEXT` to continue; may be given again")
 	flags.StringVar(&f.promptFile, "prompt-file", "", "`FILE` with the text to continue")
 	flags.StringVar(&f.promptsFile, "prompts", "", "`FILE` with a prompt on each line")

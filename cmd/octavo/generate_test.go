@@ -141,7 +141,7 @@ func TestGenerateEnds(t *testing.T) {
 	whole := generateOne(t, line...)
 	require.Equal(t, "context the context of 64 tokens is full", whole.Stop+" "+whole.Why)
 	require.Len(t, whole.Tokens, 64-5+1)
-	short := generateOne(t, "--model", dir, "--prompt", "to be", "--context", "7", "--tokens", "9")
+	short := generateOne(t, dir, "--prompt", "to be", "--context", "7", "--tokens", "9")
 	require.Equal(t, "context", short.Stop)
 	end := whole.Tokens[4]
 	text := fmt.Sprintf(`{"eos_token_id": [255, %d]}`, end)
@@ -321,14 +321,14 @@ func TestGenerateRefuses(t *testing.T) {
 	with := func(args ...string) []string {
 		return append([]string{"generate", "--model", dir}, args...)
 	}
-	fail(t, 2, `required flag(s) "model" not set`, "generate", "--prompt", "a")
+	fail(t, 2, "want one model, there are 0 arguments", "generate", "--prompt", "a")
 	for _, two := range [][]string{
 		{"--prompt", "", "--prompt-file", "x"}, {"--prompts", "", "--prompt", "x"},
 		{"--prompts", "x", "--prompt-file", "x"},
 	} {
 		fail(t, 2, "give one of them", with(two...)...)
 	}
-	fail(t, 2, `want no arguments, there is "x"`, with("x")...)
+	fail(t, 2, `want one model, there are 2 arguments`, with("x")...)
 	fail(t, 2,
 		"use a recipe whose inputs have scales of their own for each token, such as fp8, mxfp8",
 		with("--recipe", "te-current", "--batch-invariant", "--prompt", "a")...)

@@ -35,7 +35,7 @@ func newIdentifyCommand() *cobra.Command {
 			case f.out != "" && f.got != "":
 				return errors.New("-o writes probes and --got reads answers to them: give one of them")
 			case f.out == "" && f.got == "":
-				return errors.New("want -o to write probes, or --got with the answers to them")
+				return errors.New("want -o to write probes, or --got with the answers to them" + otherProducts)
 			case f.out != "" && len(args) > 0:
 				return fmt.Errorf("want no arguments beside -o, there is %q", args[0])
 			case f.out != "" && f.html != "":
@@ -88,6 +88,17 @@ func parseFloat(name string) (oracle.Float, error) {
 	return f, err
 }
 
+// otherProducts is what is said to whoever has the result of a kernel for operands of his own.
+const otherProducts = "; octavo verify judges products of other operands"
+
+// foreign adds to an error about a file of another kind what identify reads.
+func foreign(err error) error {
+	if errors.Is(err, identify.ErrFile) {
+		err = fmt.Errorf("%w: octavo identify -o FILE writes probes, and --got takes a kernel's C of each of their products%s", err, otherProducts)
+	}
+	return err
+}
+
 // write writes probes.
 func (f *identifyFlags) write(cmd *cobra.Command) error {
 	p, err := identify.New(f.setup)
@@ -116,11 +127,11 @@ func (f *identifyFlags) identify(cmd *cobra.Command, path string) error {
 	}
 	p, err := identify.ReadFile(path)
 	if err != nil {
-		return err
+		return foreign(err)
 	}
 	answers, err := p.ReadAnswers(f.got)
 	if err != nil {
-		return err
+		return foreign(err)
 	}
 	r, err := work(cmd, "nothing was found out", func(ctx context.Context, d *display.Display) (*identify.Report, error) {
 		d.Unit("kernels")

@@ -48,12 +48,8 @@ var pastedOnRequest = []readmeLine{
 // notPastedShort are the lines that take seconds, which go test -short leaves out.
 var notPastedShort = []readmeLine{
 	{"octavo train --text", "trains"},
-	{"octavo inspect model", "has nothing to inspect then"},
-	{"octavo convert model", "has nothing to convert then"},
-	{"octavo lint model-fp8", "has nothing to check then"},
-	{"octavo diff model", "has nothing to compare then"},
-	{"octavo evaluate model", "has nothing to evaluate then"},
-	{"octavo generate --model", "has no model then"},
+	{"octavo evaluate ", "takes seconds"},
+	{"octavo convert model-bf16 -o model-12bits", "has no recipes then"},
 	{"octavo train replay landed", "has nothing to compute then"},
 	{"octavo audit --case", "takes seconds"},
 	{"octavo lab accumulation", "takes seconds"},
@@ -91,6 +87,17 @@ func TestReadmePasted(t *testing.T) {
 			t.Run(filepath.Base(page), func(t *testing.T) { paste(t, lines, environment) })
 		}
 	}
+}
+
+// TestDemoPasted does so with the lines that demo says to try.
+func TestDemoPasted(t *testing.T) {
+	lines := strings.Split(strings.ReplaceAll(strings.TrimSpace(demoLines("demo")), "\\\n", ""), "\n")
+	for i, line := range lines {
+		lines[i] = strings.Join(strings.Fields(line), " ")
+	}
+	require.Greater(t, len(lines), 8)
+	paste(t, append([]string{"octavo demo demo"}, lines...), asCommand(t))
+	require.Contains(t, demoLines("a demo"), " lint 'a demo'\n")
 }
 
 // paste runs command lines in an empty directory.

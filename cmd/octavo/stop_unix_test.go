@@ -173,7 +173,7 @@ func TestSignalsStopEveryCommand(t *testing.T) {
 // TestEveryCommandIsStopped checks that no command is missing in endless.
 func TestEveryCommandIsStopped(t *testing.T) {
 	lines := endless(t)
-	short := []string{"help", "version", "vectors", "report", "plan", "demo", "explore", "completion", "replay", // that take a second or less
+	short := []string{"help", "version", "vectors", "report", "plan", "demo", "explore", "completion", "replay", // that take seconds or less
 		"agree", // looks at some elements of each layer
 		"serve"} // has a test of its own
 	for _, c := range newRoot().Commands() {

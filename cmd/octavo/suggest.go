@@ -18,13 +18,46 @@ func unknownFlag(cmd *cobra.Command, err error) error {
 	if !errors.As(err, &unknown) {
 		return usageError{err}
 	}
+	name := unknown.GetSpecifiedName()
+	if elsewhere, kin := flagElsewhere(cmd, name); elsewhere && unknown.GetSpecifiedShortnames() == "" {
+		return usageError{fmt.Errorf("%w%s", err, kin)}
+	}
 	var all []string
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
 		if !f.Hidden {
 			all = append(all, "--"+f.Name)
 		}
 	})
-	return usageError{fmt.Errorf("%w%s", err, vocabulary.Hint("--"+unknown.GetSpecifiedName(), all))}
+	return usageError{fmt.Errorf("%w%s", err, vocabulary.Hint("--"+name, all))}
+}
+
+// flagElsewhere reports whether other commands have a flag of a name, which is then not misspelt, and
+// returns which of the same kind as cmd do, as the end of a sentence.
+func flagElsewhere(cmd *cobra.Command, name string) (elsewhere bool, kin string) {
+	kind := func(c *cobra.Command) string {
+		for c.GroupID == "" && c.HasParent() {
+			c = c.Parent()
+		}
+		return c.GroupID
+	}
+	var have []string
+	var look func(*cobra.Command)
+	look = func(c *cobra.Command) {
+		for _, child := range c.Commands() {
+			look(child)
+		}
+		if f := c.LocalFlags().Lookup(name); f == nil || f.Hidden || c.Hidden {
+			return
+		}
+		if elsewhere = true; kind(cmd) != "" && kind(c) == kind(cmd) {
+			have = append(have, strings.TrimPrefix(c.CommandPath(), c.Root().Name()+" "))
+		}
+	}
+	look(cmd.Root())
+	if len(have) > 0 {
+		kin = fmt.Sprintf(": --%s is a flag of %s", name, strings.Join(have, ", "))
+	}
+	return elsewhere, kin
 }
 
 // noCommand refuses arguments that name no command.
@@ -38,7 +71,11 @@ func noCommand(cmd *cobra.Command, args []string) error {
 			all = append(all, c.Name())
 		}
 	}
-	return usagef("there is no command %q%s", args[0], vocabulary.Hint(args[0], all))
+	hint := vocabulary.Hint
+	if !cmd.HasParent() {
+		hint = vocabulary.Command
+	}
+	return usagef("there is no command %q%s", args[0], hint(args[0], all))
 }
 
 // oneOf is a flag that takes one of some names, or several with commas between them.

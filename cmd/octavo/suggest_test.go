@@ -1,6 +1,12 @@
 package main
 
-import "testing"
+import (
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
 
 func TestDidYouMean(t *testing.T) {
 	fail(t, 2, `there is no command "quantise": did you mean quantize? (see octavo --help)`, "quantise")
@@ -20,4 +26,43 @@ func TestDidYouMean(t *testing.T) {
 	fail(t, 2, `did you mean parity?`, "lab", "parrity")
 	fail(t, 2, `did you mean generic?`, "bench", "--level", "generc")
 	fail(t, 2, `did you mean plain?`, "version", "--progress", "plan")
+
+	fail(t, 2, `unknown flag: --a: --a is a flag of audit, verify (see octavo identify --help)`, "identify", "--a", "x")
+	fail(t, 2, `unknown flag: --list (see octavo plan --help)`, "plan", "--list")
+	fail(t, 2, `unknown flag: --tp: --tp is a flag of plan (see octavo train --help)`, "train", "--tp", "8")
+	fail(t, 2, `unknown flag: --z (see octavo identify --help)`, "identify", "--z", "x")
+	fail(t, 2, `unknown flag: --seed (see octavo --help)`, "--seed", "1")
+}
+
+// TestMeantCommands: words that people type for what commands do lead to commands that there are.
+func TestMeantCommands(t *testing.T) {
+	is := map[string]bool{}
+	for _, c := range newRoot().Commands() {
+		is[c.Name()] = !c.Hidden
+	}
+	is["help"] = true
+	for word, want := range map[string]string{
+		"compare": "diff agree report", "check": "lint verify selftest", "validate": "lint verify selftest",
+		"fit": "plan", "memory": "plan", "health": "train report", "perplexity": "evaluate", "sample": "generate",
+		"chat": "generate", "benchmark": "bench", "info": "inspect", "show": "inspect", "ls": "inspect",
+		"cat": "inspect", "calibrate": "convert", "test": "verify audit selftest", "Quant": "quantize convert",
+		"attention": "verify", "quantizer": "verify identify", "recipes": "help", "smooth": "convert",
+		"export": "convert vectors", "dequantize": "convert", "matmul": "gemm", "debug": "verify audit",
+		"cache": "verify", "probe": "identify", "finetune": "train", "claims": "lab", "determinism": "certify",
+		"doctor": "version", "gui": "explore", "examples": "demo",
+	} {
+		r := octavo(strings.NewReader(""), word)
+		require.Equal(t, exitUsage, r.status)
+		match := regexp.MustCompile(`did you mean (.+)\? \(see octavo --help\)\n$`).FindStringSubmatch(r.stderr)
+		require.Len(t, match, 2, r.stderr)
+		var got []string
+		for _, part := range regexp.MustCompile(`, | or `).Split(match[1], -1) {
+			name, _, _ := strings.Cut(part, " ")
+			require.True(t, is[name], r.stderr)
+			got = append(got, name)
+		}
+		require.Equal(t, want, strings.Join(got, " "), word)
+		require.False(t, is[word], "it is a command by now")
+	}
+	fail(t, 2, `there is no command "memory" (see octavo help --help)`, "help", "verify", "memory")
 }

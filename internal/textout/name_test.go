@@ -65,3 +65,10 @@ func TestLine(t *testing.T) {
 		require.True(t, strings.HasPrefix(line, "first ") && strings.HasSuffix(line, " last"))
 	}
 }
+
+func TestJSON(t *testing.T) {
+	require.Equal(t, "absent", JSON(nil))
+	require.Equal(t, "[1,\"a b\"]", JSON([]byte("[\n  1,\n\t\"a b\"\r\n]")))
+	require.Equal(t, "[1", JSON([]byte("[1")), "what is no JSON is as it is")
+	require.Equal(t, strings.Repeat("7", 60)+"…", JSON([]byte(strings.Repeat("7", 61))))
+}

@@ -1,12 +1,13 @@
 package hf
 
 import (
-	"bytes"
 	"encoding/json"
 	"maps"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/octavo-fp8/octavo/internal/textout"
 )
 
 // fields reads the members of a configuration. The first that is wrong is its error, after
@@ -59,24 +60,8 @@ func (f *fields) read(key, want string, to any) bool {
 // refuse says of a member that is there that it is not what there must be.
 func (f *fields) refuse(key, want string) {
 	if f.err == nil {
-		f.err = configError(f.file, "%s is %s: want %s", f.within+key, excerpt(f.raw(key)), want)
+		f.err = configError(f.file, "%s is %s: want %s", f.within+key, textout.JSON(f.raw(key)), want)
 	}
-}
-
-// excerpt returns the beginning of a value, without space between its parts.
-func excerpt(raw json.RawMessage) string {
-	const most = 60
-	var compact bytes.Buffer
-	if json.Compact(&compact, raw) == nil {
-		raw = compact.Bytes()
-	}
-	if len(raw) == 0 {
-		return "absent"
-	}
-	if len(raw) <= most {
-		return string(raw)
-	}
-	return string(raw[:most]) + "…"
 }
 
 const positive = "a positive integer"

@@ -1,12 +1,18 @@
 package demo
 
 import (
+	"bytes"
 	"context"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
+	"github.com/octavo-fp8/octavo/checkpoint"
+	"github.com/octavo-fp8/octavo/internal/jsonout"
 	"github.com/octavo-fp8/octavo/internal/trial"
 	"github.com/octavo-fp8/octavo/nn"
+	"github.com/octavo-fp8/octavo/nn/hf"
 	"github.com/octavo-fp8/octavo/optim"
 	"github.com/octavo-fp8/octavo/progress"
 	"github.com/octavo-fp8/octavo/safetensors"
@@ -14,13 +20,13 @@ import (
 )
 
 // The model: a Llama with half a million parameters that reads bytes, small enough to
-// train in a second or two.
+// learn words in a few seconds.
 var config = nn.Config{Vocab: 256, Dim: 128, Layers: 2, Heads: 4, Hidden: 384, Context: sequence}
 
 const (
-	steps        = 30
-	batch        = 4
-	sequence     = 64
+	steps        = 200
+	batch        = 2
+	sequence     = 128
 	learningRate = 3e-3
 )
 
@@ -46,16 +52,38 @@ func trained(ctx context.Context, corpus *train.Corpus, seed uint64, p progress.
 	return run, nil
 }
 
-// weights returns the parameters of a model.
-func weights(m *nn.Llama) (tensors []safetensors.Tensor) {
-	for _, p := range m.Params() {
-		shape := []int{p.Rows, p.Cols}
-		if p.Rows == 1 {
-			shape = shape[1:]
-		}
-		tensors = append(tensors, float32s(p.Name, shape, p.Value))
+// modelFiles are what transformers keeps of a model, and the index, without which readers take
+// the other files of the demo for shards of it.
+var modelFiles = append(hf.SavedFiles(saved), checkpoint.IndexName)
+
+// saved is how the model is written: its tokens are bytes.
+var saved = hf.SaveOptions{Bytes: true}
+
+// save returns the contents of modelFiles.
+func save(ctx context.Context, m *nn.Llama) (contents [][]byte, err error) {
+	dir, err := os.MkdirTemp("", "octavo-demo")
+	if err != nil {
+		return nil, err
 	}
-	return tensors
+	defer os.RemoveAll(dir)
+	if err := hf.Save(ctx, m, dir, saved); err != nil {
+		return nil, err
+	}
+	for _, name := range hf.SavedFiles(saved) {
+		content, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			return nil, err
+		}
+		contents = append(contents, content)
+	}
+	index := &checkpoint.Index{Files: map[string]string{}}
+	for s := range m.Config().Shapes() {
+		index.Files[s.Name] = modelFiles[0]
+		index.TotalSize += 4 * int64(s.Rows*s.Cols)
+	}
+	var text bytes.Buffer
+	err = jsonout.Print(&text, index)
+	return append(contents, text.Bytes()), err
 }
 
 // activations returns what enters the linear layers of a model when it reads the

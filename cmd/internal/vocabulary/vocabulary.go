@@ -73,11 +73,15 @@ func question(meant []string) string {
 }
 
 // misspelt returns those of some names that differ from one in two letters or begin with it, the
-// nearest first, if they are few. A short name with two other letters is another word.
+// nearest first, if they are few. A short name with two other letters is another word, and one of
+// a letter or two with any other.
 func misspelt(name string, taken []string) (near []string) {
-	const short, long, most = 4, 64, 3
+	const long, most = 64, 3
 	letters := 2
-	if len(strings.TrimLeft(name, "-")) <= short {
+	switch n := len(strings.TrimLeft(name, "-")); {
+	case n <= 2:
+		letters = 0
+	case n <= 4:
 		letters = 1
 	}
 	name = strings.ToLower(name)
