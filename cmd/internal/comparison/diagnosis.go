@@ -271,23 +271,16 @@ func (r *Result) advice(v Diagnosis, sick int) (all []string) {
 // mostFindings is the number of them that the table lists.
 const mostFindings = 6
 
-// writeVerdict writes the health for a terminal.
-func (r *Result) writeVerdict(w io.Writer) error {
-	v := r.Diagnosis()
-	fmt.Fprintln(w)
-	if err := paragraph(w, v.Summary); err != nil {
-		return err
-	}
+// writeFindings writes what is not healthy, if anything is, and what to try.
+func writeFindings(w io.Writer, v Diagnosis) {
 	if len(v.Findings) > 0 {
-		fmt.Fprintln(w, "\nMarks above: ! sick, ? suspect, by the worst steps; shares are those of all.")
+		fmt.Fprintln(w)
 		t := textout.NewTable(w)
 		fmt.Fprintln(t, "layer\toperand\thealth\tlost, worst step\tin steps")
 		for _, f := range v.Findings[:min(len(v.Findings), mostFindings)] {
 			fmt.Fprintf(t, "%s\t%s\t%s\t%s, %d\t%s\n", f.Layer, f.Operand, wrongIf(f.Health == telemetry.Sick, f.Health.String()), f.Lost(), f.Step, f.In())
 		}
-		if err := t.Flush(); err != nil {
-			return err
-		}
+		t.Flush()
 		if more := len(v.Findings) - mostFindings; more > 0 {
 			fmt.Fprintf(w, "and %d more, which the page and result.json list.\n", more)
 		}
@@ -295,12 +288,9 @@ func (r *Result) writeVerdict(w io.Writer) error {
 	if len(v.Advice) > 0 {
 		fmt.Fprintln(w, "\nWhat to try, the likeliest first:")
 		for _, a := range v.Advice {
-			if err := paragraph(w, "- "+a); err != nil {
-				return err
-			}
+			paragraph(w, "- "+a)
 		}
 	}
-	return paragraph(w, "Not judged: "+strings.Join(v.NotJudged, "; ")+".")
 }
 
 // Lost says what share was lost in which way.

@@ -102,9 +102,10 @@ func TestSickRun(t *testing.T) {
 	require.NotContains(t, table, "Healthy")
 	require.NotContains(t, table, "No NaN or infinity")
 	require.Contains(t, inOne(table), inOne(v.Summary))
-	head, _, _ := strings.Cut(table, "Sick:")
-	require.Equal(t, sick, strings.Count(head, "!"))
-	require.Equal(t, len(v.Findings)-sick, strings.Count(head, "?"))
+	_, layers, marked := strings.Cut(table, "Marks below: ! sick, ? suspect")
+	require.True(t, marked)
+	require.Equal(t, sick, strings.Count(layers, "!"))
+	require.Equal(t, len(v.Findings)-sick, strings.Count(layers, "?"))
 	for _, says := range []string{"What to try", "- Lower --lr, which is 0.3.", "--recipe te-current", "margin", "BF16"} {
 		require.Contains(t, table, says)
 	}
