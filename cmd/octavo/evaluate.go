@@ -35,7 +35,6 @@ type evaluateFlags struct {
 
 	out, stage        string // the directory of the run and where its files lie until it is complete
 	resume, overwrite bool
-	stored            string // of the model, for the report
 }
 
 func newEvaluateCommand() *cobra.Command {
@@ -102,9 +101,6 @@ func runEvaluate(cmd *cobra.Command, path string, f *evaluateFlags) error {
 	report, err := work(cmd, "nothing was printed", func(ctx context.Context, d *display.Display) (*show.Report, error) {
 		return evaluated(ctx, path, f, d)
 	})
-	if err == nil {
-		report.Stored = f.stored
-	}
 	if err = f.end(run, report, err); err != nil {
 		return err
 	}
@@ -135,7 +131,6 @@ func evaluated(ctx context.Context, path string, f *evaluateFlags, bar *display.
 		Recipes: f.recipes, Modes: f.modes, Prefix: read.Prefix,
 		Context: f.context, Stride: f.stride, LayerTokens: f.layers,
 	}
-	f.stored = show.Stored(c)
 	if f.stage != "" {
 		if o.State, err = stateOf(c, f.stage); err != nil {
 			return nil, err
@@ -171,7 +166,8 @@ func evaluated(ctx context.Context, path string, f *evaluateFlags, bar *display.
 		return nil, err
 	}
 	return &show.Report{
-		Model: textout.Name(path), Text: read.From, Available: available, Evaluation: report, Budget: budget,
+		Model: textout.Name(path), Stored: show.Stored(c), Text: read.From, Available: available, Evaluation: report, Budget: budget,
+		Warnings: show.Warnings(report),
 	}, nil
 }
 
