@@ -83,5 +83,5 @@ func howFar(d *checkpoint.Difference) string {
 	case math.IsNaN(d.SQNR()):
 		return fmt.Sprintf("%d of %d elements are others", d.Differ, d.Elements)
 	}
-	return fmt.Sprintf("an SQNR of %s dB, and errors up to %.4g", decibels(d), d.Error.Largest)
+	return fmt.Sprintf("the lowest SQNR, %s dB, and errors up to %.4g", decibels(d), d.Error.Largest)
 }

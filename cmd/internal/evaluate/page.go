@@ -122,7 +122,11 @@ func (r *Report) untold(of, next *evaluate.Result) string {
 	if _, kl := of.Against(next); Told(kl, r.Windows, "%s", "%s") != "" {
 		return ""
 	}
-	return ", not told apart from " + next.Recipe
+	text := ", not told apart from " + next.Recipe
+	if r.Windows < enough {
+		text += fmt.Sprintf(" (%s; a verdict needs %d)", textout.Count(r.Windows, "window"), enough)
+	}
+	return text
 }
 
 // operandsOf says what a mode quantizes.

@@ -78,7 +78,7 @@ func TestFinding(t *testing.T) {
 	require.Contains(t, near, "zz costs the least on this text: with")
 	require.Contains(t, near, "x costs the most on this text, not told apart from yy: with")
 	windows = 7
-	require.Contains(t, page("BF16", 1, of("x", 0.2, 0), of("y", 0.1, 0)), "y costs the least on this text, not told apart from x: with")
+	require.Contains(t, page("BF16", 1, of("x", 0.2, 0), of("y", 0.1, 0)), "y costs the least on this text, not told apart from x (7 windows; a verdict needs 8): with")
 	one := page("E4M3 and BF16", 0, of("x", 0.2, 0))
 	require.Contains(t, one, "x: with weights and activations quantized")
 	require.NotContains(t, one, "on this text")
