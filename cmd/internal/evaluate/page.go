@@ -31,7 +31,7 @@ func (r *Report) WritePage(w io.Writer, command, machine string) error {
 			class = ` class="bad"`
 		}
 		head, _, _ := strings.Cut(sentence, ":")
-		p.Put("<p%s><strong>%s</strong>%s</p>\n", class, head, sentence[len(head):])
+		p.Put("<p><strong%s>%s</strong>%s</p>\n", class, head, sentence[len(head):])
 	}
 	p.Put("<p>%s", r.Summary())
 	if len(r.Results) > 0 {
@@ -70,9 +70,9 @@ func (r *Report) reference() string {
 // aboutReference says what that is.
 func (r *Report) aboutReference() string {
 	if r.reference() == "FP32" {
-		return "They are compared with FP32, in which the model is."
+		return "Recipes are compared with FP32, in which the model is."
 	}
-	return "They are compared with the model as it is, whose weights are " + r.Stored + ", computed in FP32."
+	return "Recipes are compared with the model as it is, whose weights are " + r.Stored + ", computed in FP32."
 }
 
 // finding says what is to be warned of, what was found for a budget, and which recipes cost the

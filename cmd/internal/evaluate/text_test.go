@@ -187,7 +187,7 @@ func TestWarnings(t *testing.T) {
 		require.NoError(t, jsonout.Print(&object, r))
 		for _, says := range c.warns {
 			require.True(t, strings.HasPrefix(strings.Join(strings.Fields(text.String()), " "), says), text.String())
-			require.Contains(t, strings.NewReplacer("<strong>", "", "</strong>", "").Replace(page.String()), "</h1>\n<p class=\"bad\">"+says+"</p>")
+			require.Contains(t, strings.ReplaceAll(page.String(), "</strong>", ""), "</h1>\n<p><strong class=\"bad\">"+says+"</p>")
 			require.Contains(t, object.String(), says)
 		}
 		for _, all := range []string{text.String(), page.String(), object.String()} {
