@@ -206,10 +206,10 @@ func (r *Result) notJudged() []string {
 		all = append(all, fmt.Sprintf("steps from %d on, in which all products are of BF16", end))
 	}
 	if cfg.BF16First > 0 {
-		all = append(all, fmt.Sprintf("layers 0 to %d, which multiply in BF16", cfg.BF16First-1))
+		all = append(all, fmt.Sprintf("products of %s, which are of BF16", layers(0, cfg.BF16First-1)))
 	}
 	if cfg.BF16Last > 0 {
-		all = append(all, fmt.Sprintf("layers %d to %d, which multiply in BF16", cfg.Layers-cfg.BF16Last, cfg.Layers-1))
+		all = append(all, fmt.Sprintf("products of %s, which are of BF16", layers(cfg.Layers-cfg.BF16Last, cfg.Layers-1)))
 	}
 	idle := 0
 	for _, l := range r.LoadsFP8 {
@@ -223,6 +223,14 @@ func (r *Result) notJudged() []string {
 		all = append(all, fmt.Sprintf("%d experts that no token came to", idle))
 	}
 	return all
+}
+
+// layers names those from one to another.
+func layers(from, to int) string {
+	if from == to {
+		return fmt.Sprintf("layer %d", from)
+	}
+	return fmt.Sprintf("layers %d to %d", from, to)
 }
 
 // advice says what to try against what was found.
@@ -288,7 +296,7 @@ func writeFindings(w io.Writer, v Diagnosis) {
 	if len(v.Advice) > 0 {
 		fmt.Fprintln(w, "\nWhat to try, the likeliest first:")
 		for _, a := range v.Advice {
-			paragraph(w, "- "+a)
+			fmt.Fprintln(w, "-"+textout.Wrap(a, textout.Width(w), "  ")[1:])
 		}
 	}
 }

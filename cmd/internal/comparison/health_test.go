@@ -139,6 +139,12 @@ func TestSickRun(t *testing.T) {
 	require.Equal(t, r.Points, seldom.Points)
 }
 
+// TestLayers: one layer is not "layers 3 to 3".
+func TestLayers(t *testing.T) {
+	require.Equal(t, "layer 3", layers(3, 3))
+	require.Equal(t, "layers 0 to 1", layers(0, 1))
+}
+
 // TestHealthyRuns: recipes that fit are not accused.
 func TestHealthyRuns(t *testing.T) {
 	delayed := options(12)
@@ -157,7 +163,7 @@ func TestHealthyRuns(t *testing.T) {
 		require.NotContains(t, written(t, r, writePage), "<mark>")
 		notJudged := strings.Join(v.NotJudged, "; ")
 		require.Equal(t, name == "delayed", strings.Contains(notJudged, "the first step of each operand"), name)
-		require.Equal(t, strings.HasSuffix(name, "fp4"), strings.Contains(notJudged, "layers 1 to 1, which multiply in BF16"), name)
+		require.Equal(t, strings.HasSuffix(name, "fp4"), strings.Contains(notJudged, "products of layer 1, which are of BF16"), name)
 	}
 }
 
