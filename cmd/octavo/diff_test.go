@@ -50,7 +50,11 @@ func TestDiffText(t *testing.T) {
 		filetest.Raw("rounded", safetensors.BF16, []int{2}, 0x80, 0x3F, 0, 0x40),
 	)
 	stdout, stderr := diffOf(t, 1, a, b)
-	require.Equal(t, "A: "+a+", f32, tensors: 6\nB: "+b+`, f32, tensors: 5
+	require.Equal(t, `Of 6 tensors 2 are equal, 1 is equal once rounded to the narrower type, 2
+differ, 1 is only in A. The worst of what was compared is bad: 1 of 2 elements
+NaN or infinite in one alone.
+
+A: `+a+", f32, tensors: 6\nB: "+b+`, f32, tensors: 5
 
 tensors
       1  the same bytes
@@ -69,7 +73,7 @@ differ  largest  SQNR dB  tensor
    50%   0.0001    86.99  rounded
     ^ the same in BF16
 `, stdout)
-	require.Equal(t, "octavo: 4 of 6 tensors differ\n", stderr)
+	require.Equal(t, "octavo: 4 of 6 tensors are not equal\n", stderr)
 	stdout, _ = diffOf(t, 1, a, b, "--top", "1")
 	require.Contains(t, stdout, "The 1 of 4 tensors that differ most (--top 0 shows all):\n")
 	stdout, stderr = diffOf(t, 1, a, b, "--sqnr", "80")

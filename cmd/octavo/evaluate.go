@@ -177,6 +177,7 @@ func evaluated(ctx context.Context, path string, f *evaluateFlags, bar *display.
 	return &show.Report{
 		Model: textout.Name(path), Stored: show.Stored(c), InputScales: show.InputScales(c),
 		Text: read.From, Available: available, Evaluation: report, Budget: budget,
+		Warnings: show.Warnings(report),
 	}, nil
 }
 

@@ -42,9 +42,11 @@ func byteModel(t *testing.T) (m *nn.Llama, dir, text string) {
 
 // evaluation is what a test reads of the JSON.
 type evaluation struct {
-	Available, Tokens, Targets, Windows int
-	Perplexity                          float64
-	Results                             []struct {
+	Available, Tokens, Targets, Windows, Vocabulary int
+
+	Perplexity float64
+	Warnings   []string
+	Results    []struct {
 		Recipe, Mode string
 		Perplexity   float64
 		KL           struct{ Mean float64 }
@@ -111,6 +113,26 @@ On these tokens layer [01] alone diverges the most, by .*
 layer +loss +KL +linear layer +SQNR, dB
  +[01] .*KL of kinds: `, out)
 	require.NotContains(t, succeed(t, append([]string{"evaluate", dir, "--recipe", "bf16", "--layer-tokens", "0"}, few[:4]...)...), "alone")
+}
+
+// TestEvaluateWorseThanGuessing: random weights are worse than guessing, and a head of zeros, which gives all
+// tokens the same probability, is not.
+func TestEvaluateWorseThanGuessing(t *testing.T) {
+	m, dir, text := byteModel(t)
+	e := evaluateJSON(t, dir, "--text", text, "--max-tokens", "257")
+	require.Equal(t, 256, e.Vocabulary)
+	require.Greater(t, e.Perplexity, 256.0)
+	require.Len(t, e.Warnings, 1)
+	require.Contains(t, e.Warnings[0], "Worse than guessing: ")
+
+	clear(m.Param("lm_head.weight").Value)
+	even := filepath.Join(t.TempDir(), "even")
+	require.NoError(t, hf.Save(t.Context(), m, even, hf.SaveOptions{Bytes: true}))
+	for _, tokens := range []string{"2", "3", "100", "257", "5000"} {
+		e = evaluateJSON(t, even, "--text", text, "--max-tokens", tokens)
+		require.InEpsilon(t, 256, e.Perplexity, 1e-6)
+		require.Empty(t, e.Warnings)
+	}
 }
 
 // TestEvaluateTokens gives the same tokens in all forms.

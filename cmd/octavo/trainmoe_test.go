@@ -24,7 +24,7 @@ func TestTrainMoE(t *testing.T) {
 	require.Zero(t, status, stderr)
 	require.Contains(t, stdout, "1.expert.7.down")
 	require.Contains(t, stdout, "1.shared.up")
-	require.Contains(t, stdout, "0.attention.kv_a ")
+	require.Contains(t, stdout, "0.attn.kv_a ")
 	require.NotContains(t, stdout, "0.expert", "the first layer is dense")
 	require.Contains(t, stdout, "Tokens of each expert in percent:\nlayer 1, FP32: ")
 	require.Contains(t, stdout, "\nlayer 1, DEEPSEEK: ")

@@ -32,7 +32,7 @@ func TestTrainRecipe(t *testing.T) {
 	} {
 		status, out, stdout, stderr := trainSmall(t, c.args...)
 		require.Zero(t, status, stderr)
-		require.Contains(t, strings.Join(strings.Fields(stdout), " "), " FP8: te-block-pow2, "+c.says+" FP32 FP8 gap")
+		require.Contains(t, strings.Join(strings.Fields(stdout), " "), " FP8: te-block-pow2, "+c.says+" Curves, telemetry")
 		page, err := os.ReadFile(filepath.Join(out, "index.html"))
 		require.NoError(t, err)
 		require.Contains(t, string(page), "FP8: te-block-pow2, "+c.says+".")
@@ -54,7 +54,7 @@ func TestTrainRecipe(t *testing.T) {
 		status, out, stdout, stderr := trainSmall(t, args...)
 		require.Zero(t, status, stderr)
 		model := strings.ToUpper(strings.FieldsFunc(says, func(r rune) bool { return r == ',' || r == '-' || r == ' ' })[0])
-		require.Contains(t, strings.Join(strings.Fields(stdout), " "), " "+model+": "+says+" FP32 "+model+" gap")
+		require.Contains(t, strings.Join(strings.Fields(stdout), " "), " "+model+": "+says+" Curves, telemetry")
 		data, err := os.ReadFile(filepath.Join(out, "curves.csv"))
 		require.NoError(t, err)
 		require.NotContains(t, curves, string(data))

@@ -17,6 +17,8 @@ import (
 // go on in the next line, and columns for which there is still no room come below, with the
 // first one again. It is not safe for concurrent use.
 type Table struct {
+	Most int // how wide it may be elsewhere than on a [Screen]; 0: of any width
+
 	w     io.Writer
 	text  bytes.Buffer
 	notes map[int][]string // by the number of the line that they are below
@@ -90,9 +92,11 @@ type column struct {
 
 // Flush writes the table, and begins another.
 func (t *Table) Flush() error {
-	limit, colors := 0, false
+	limit, colors := t.Most, false
 	if s, ok := t.w.(Screen); ok {
-		limit, colors = s.Screen()
+		if columns, colored := s.Screen(); columns > 0 {
+			limit, colors = columns, colored
+		}
 	}
 	all, notes := columns(t.text.String()), t.notes
 	t.text.Reset()

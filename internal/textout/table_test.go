@@ -57,6 +57,23 @@ func TestTableFits(t *testing.T) {
 	}
 }
 
+// TestTableMost: where there is no terminal a table is no wider than it may be, and as wide as it is
+// where it may be of any width. On a terminal that one's width holds.
+func TestTableMost(t *testing.T) {
+	for _, c := range []struct{ most, columns, widest int }{{0, 0, 87}, {60, 0, 60}, {60, 120, 87}, {120, 60, 60}} {
+		s := &screen{columns: c.columns}
+		table := NewTable(s)
+		table.Most = c.most
+		fmt.Fprint(table, cells)
+		require.NoError(t, table.Flush())
+		widest := 0
+		for line := range strings.Lines(s.String()) {
+			widest = max(widest, utf8.RuneCountInString(strings.TrimSuffix(line, "\n")))
+		}
+		require.Equal(t, c.widest, widest, s.String())
+	}
+}
+
 // TestTableColors: what is wrong is red on a terminal that has colors, and takes no room.
 func TestTableColors(t *testing.T) {
 	for _, colors := range []bool{false, true} {

@@ -1,6 +1,8 @@
 package textout
 
 import (
+	"fmt"
+	"io"
 	"strings"
 	"unicode/utf8"
 )
@@ -14,6 +16,25 @@ func Wrap(text string, width int, indent string) string {
 		paragraphs = append(paragraphs, wrapWords(strings.Fields(paragraph), width, indent))
 	}
 	return strings.Join(paragraphs, "\n\n")
+}
+
+// Paragraph writes text in lines that Wrap breaks, and ends the last one. They are no wider than
+// [Width].
+func Paragraph(w io.Writer, text, indent string) error {
+	_, err := fmt.Fprintln(w, Wrap(text, Width(w), indent))
+	return err
+}
+
+// Width is how many characters lines of text have at most: 80, and on a [Screen] that is narrower
+// as many as that.
+func Width(w io.Writer) int {
+	const most = 80
+	if s, ok := w.(Screen); ok {
+		if columns, _ := s.Screen(); columns > 0 {
+			return min(most, columns)
+		}
+	}
+	return most
 }
 
 func wrapWords(words []string, width int, indent string) string {

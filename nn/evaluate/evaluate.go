@@ -414,7 +414,7 @@ func (e *evaluator) measureReference(w window) error {
 func (e *evaluator) result(tokens int) *Evaluation {
 	r := &Evaluation{
 		Tokens: tokens, Windows: len(e.windows), LayerWindows: e.layered,
-		Context: e.Context, Prefix: len(e.Prefix), Stride: e.Stride,
+		Context: e.Context, Prefix: len(e.Prefix), Stride: e.Stride, Vocabulary: e.config.Vocab,
 		Loss: e.loss.mean(), Results: make([]Result, 0, len(e.runs)),
 	}
 	r.Perplexity = perplexity(r.Loss.Mean)

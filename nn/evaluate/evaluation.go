@@ -24,6 +24,9 @@ type Evaluation struct {
 	Prefix  int `json:"prefix"`  // tokens before those of the text in each window
 	Stride  int `json:"stride"`
 
+	// Vocabulary is its size, and the perplexity of guessing all tokens alike.
+	Vocabulary int `json:"vocabulary"`
+
 	// LayerTargets and LayerWindows are those of the runs layer by layer: the first ones.
 	LayerTargets int `json:"layerTargets"`
 	LayerWindows int `json:"layerWindows"`

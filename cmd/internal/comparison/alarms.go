@@ -12,23 +12,17 @@ import (
 const mostAlarms = 8
 
 // writeAlarms writes which rules held and what was done, if any did.
-func (r *Result) writeAlarms(w io.Writer) error {
+func (r *Result) writeAlarms(w io.Writer) {
 	if len(r.Alarms) == 0 {
-		return nil
+		return
 	}
-	if _, err := fmt.Fprintf(w, "\nRules that held, and what was done: %d\n", len(r.Alarms)); err != nil {
-		return err
-	}
+	fmt.Fprintf(w, "\nRules that held, and what was done: %d\n", len(r.Alarms))
 	for _, a := range r.Alarms[:min(len(r.Alarms), mostAlarms)] {
-		if err := paragraph(w, a.String()); err != nil {
-			return err
-		}
+		paragraph(w, a.String())
 	}
 	if more := len(r.Alarms) - mostAlarms; more > 0 {
-		_, err := fmt.Fprintf(w, "and %d more, which the page and result.json list.\n", more)
-		return err
+		fmt.Fprintf(w, "and %d more, which the page and result.json list.\n", more)
 	}
-	return nil
 }
 
 // String says in which step which rule held, and what was done.

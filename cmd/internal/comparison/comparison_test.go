@@ -56,7 +56,7 @@ func TestBothLearnAndFP8Follows(t *testing.T) {
 	require.Nil(t, r.NonFinite)
 	layers := r.Layers()
 	require.Len(t, layers, 14)
-	require.Equal(t, "0.attention.k", layers[0].Name)
+	require.Equal(t, "0.attn.k", layers[0].Name)
 	for _, l := range layers {
 		require.Positive(t, l.Input.Stats.Amax, l.Name)
 		require.Positive(t, l.Weight.Stats.Amax, l.Name)
@@ -181,6 +181,10 @@ func TestOutputs(t *testing.T) {
 		require.Contains(t, text.String(), want)
 	}
 
+	wide := terminal{columns: 80}
+	require.NoError(t, r.WriteTable(&wide))
+	require.Equal(t, 1, strings.Count(wide.String(), "FP8 layer"), "all of its columns are side by side")
+
 	var object bytes.Buffer
 	require.NoError(t, r.WriteJSON(&object))
 	var got map[string]any
@@ -248,7 +252,7 @@ func requireXML(t *testing.T, text string) {
 }
 
 func TestLayersAreInNaturalOrder(t *testing.T) {
-	require.True(t, natural("2.mlp.up", "10.attention.k"))
-	require.True(t, natural("2.attention.k", "2.mlp.up"))
+	require.True(t, natural("2.mlp.up", "10.attn.k"))
+	require.True(t, natural("2.attn.k", "2.mlp.up"))
 	require.False(t, natural("10.mlp.up", "2.mlp.up"))
 }

@@ -206,10 +206,10 @@ func (r *Result) notJudged() []string {
 		all = append(all, fmt.Sprintf("steps from %d on, in which all products are of BF16", end))
 	}
 	if cfg.BF16First > 0 {
-		all = append(all, fmt.Sprintf("layers 0 to %d, which multiply in BF16", cfg.BF16First-1))
+		all = append(all, fmt.Sprintf("products of %s, which are of BF16", layers(0, cfg.BF16First-1)))
 	}
 	if cfg.BF16Last > 0 {
-		all = append(all, fmt.Sprintf("layers %d to %d, which multiply in BF16", cfg.Layers-cfg.BF16Last, cfg.Layers-1))
+		all = append(all, fmt.Sprintf("products of %s, which are of BF16", layers(cfg.Layers-cfg.BF16Last, cfg.Layers-1)))
 	}
 	idle := 0
 	for _, l := range r.LoadsFP8 {
@@ -223,6 +223,14 @@ func (r *Result) notJudged() []string {
 		all = append(all, fmt.Sprintf("%d experts that no token came to", idle))
 	}
 	return all
+}
+
+// layers names those from one to another.
+func layers(from, to int) string {
+	if from == to {
+		return fmt.Sprintf("layer %d", from)
+	}
+	return fmt.Sprintf("layers %d to %d", from, to)
 }
 
 // advice says what to try against what was found.
@@ -271,23 +279,16 @@ func (r *Result) advice(v Diagnosis, sick int) (all []string) {
 // mostFindings is the number of them that the table lists.
 const mostFindings = 6
 
-// writeVerdict writes the health for a terminal.
-func (r *Result) writeVerdict(w io.Writer) error {
-	v := r.Diagnosis()
-	fmt.Fprintln(w)
-	if err := paragraph(w, v.Summary); err != nil {
-		return err
-	}
+// writeFindings writes what is not healthy, if anything is, and what to try.
+func writeFindings(w io.Writer, v Diagnosis) {
 	if len(v.Findings) > 0 {
-		fmt.Fprintln(w, "\nMarks above: ! sick, ? suspect, by the worst steps; shares are those of all.")
+		fmt.Fprintln(w)
 		t := textout.NewTable(w)
 		fmt.Fprintln(t, "layer\toperand\thealth\tlost, worst step\tin steps")
 		for _, f := range v.Findings[:min(len(v.Findings), mostFindings)] {
 			fmt.Fprintf(t, "%s\t%s\t%s\t%s, %d\t%s\n", f.Layer, f.Operand, wrongIf(f.Health == telemetry.Sick, f.Health.String()), f.Lost(), f.Step, f.In())
 		}
-		if err := t.Flush(); err != nil {
-			return err
-		}
+		t.Flush()
 		if more := len(v.Findings) - mostFindings; more > 0 {
 			fmt.Fprintf(w, "and %d more, which the page and result.json list.\n", more)
 		}
@@ -295,12 +296,9 @@ func (r *Result) writeVerdict(w io.Writer) error {
 	if len(v.Advice) > 0 {
 		fmt.Fprintln(w, "\nWhat to try, the likeliest first:")
 		for _, a := range v.Advice {
-			if err := paragraph(w, "- "+a); err != nil {
-				return err
-			}
+			fmt.Fprintln(w, "-"+textout.Wrap(a, textout.Width(w), "  ")[1:])
 		}
 	}
-	return paragraph(w, "Not judged: "+strings.Join(v.NotJudged, "; ")+".")
 }
 
 // Lost says what share was lost in which way.

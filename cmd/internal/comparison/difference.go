@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"github.com/octavo-fp8/octavo/internal/textout"
 )
 
 // Difference is what became of the loss in narrow numbers.
@@ -49,10 +51,11 @@ func (r *Result) Difference() Difference {
 			lower++
 		}
 	}
-	in, mean := fmt.Sprintf("the last %d steps", len(last)), fmt.Sprintf("%+.3f %% on average", Gap(r.FP32.Loss, r.FP8.Loss))
+	in, mean := "the last "+textout.Count(len(last), "step"), fmt.Sprintf("%+.3f %% on average", Gap(r.FP32.Loss, r.FP8.Loss))
 	switch {
 	case len(last) < lastParts:
-		d.Summary = fmt.Sprintf("Undecided whether the loss in %s is higher: the last tenth is %d steps, too few for a verdict. It is %s.", model, len(last), mean)
+		d.Summary = fmt.Sprintf("Undecided whether the loss in %s is higher: the last tenth is %s, too few for a verdict, which needs %d: runs of %d steps or more have them. It is %s.",
+			model, textout.Count(len(last), "step"), lastParts, 10*(lastParts-1)+1, mean)
 	case higher == lastParts:
 		d.Verdict, d.Summary = higherLoss, fmt.Sprintf("The loss in %s is higher than in FP32: in %s %s, and in each of %d parts of them.", model, in, mean, lastParts)
 	case lower == lastParts:

@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/octavo-fp8/octavo/internal/textout"
 	"github.com/octavo-fp8/octavo/lab/chart"
 	"github.com/octavo-fp8/octavo/telemetry"
 )
@@ -75,8 +74,7 @@ func (r *Result) writeExperts(w io.Writer) {
 		for _, s := range shares {
 			all = append(all, strconv.FormatFloat(100*s, 'f', 1, 64))
 		}
-		text := fmt.Sprintf("layer %d, %s: %s", layer, model, strings.Join(all, " "))
-		fmt.Fprintln(w, textout.Wrap(text, lineWidth, ""))
+		paragraph(w, fmt.Sprintf("layer %d, %s: %s", layer, model, strings.Join(all, " ")))
 	}
 	for i, of := range r.LoadsFP8 {
 		line(of.Layer, fp32Model, r.LoadsFP32[i].shares())

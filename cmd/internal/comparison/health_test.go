@@ -102,9 +102,10 @@ func TestSickRun(t *testing.T) {
 	require.NotContains(t, table, "Healthy")
 	require.NotContains(t, table, "No NaN or infinity")
 	require.Contains(t, inOne(table), inOne(v.Summary))
-	head, _, _ := strings.Cut(table, "Sick:")
-	require.Equal(t, sick, strings.Count(head, "!"))
-	require.Equal(t, len(v.Findings)-sick, strings.Count(head, "?"))
+	_, layers, marked := strings.Cut(table, "Marks below: ! sick, ? suspect")
+	require.True(t, marked)
+	require.Equal(t, sick, strings.Count(layers, "!"))
+	require.Equal(t, len(v.Findings)-sick, strings.Count(layers, "?"))
 	for _, says := range []string{"What to try", "- Lower --lr, which is 0.3.", "--recipe te-current", "margin", "BF16"} {
 		require.Contains(t, table, says)
 	}
@@ -138,6 +139,12 @@ func TestSickRun(t *testing.T) {
 	require.Equal(t, r.Points, seldom.Points)
 }
 
+// TestLayers: one layer is not "layers 3 to 3".
+func TestLayers(t *testing.T) {
+	require.Equal(t, "layer 3", layers(3, 3))
+	require.Equal(t, "layers 0 to 1", layers(0, 1))
+}
+
 // TestHealthyRuns: recipes that fit are not accused.
 func TestHealthyRuns(t *testing.T) {
 	delayed := options(12)
@@ -156,7 +163,7 @@ func TestHealthyRuns(t *testing.T) {
 		require.NotContains(t, written(t, r, writePage), "<mark>")
 		notJudged := strings.Join(v.NotJudged, "; ")
 		require.Equal(t, name == "delayed", strings.Contains(notJudged, "the first step of each operand"), name)
-		require.Equal(t, strings.HasSuffix(name, "fp4"), strings.Contains(notJudged, "layers 1 to 1, which multiply in BF16"), name)
+		require.Equal(t, strings.HasSuffix(name, "fp4"), strings.Contains(notJudged, "products of layer 1, which are of BF16"), name)
 	}
 }
 

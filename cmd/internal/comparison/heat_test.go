@@ -60,7 +60,7 @@ func TestHeatMapIsTelemetry(t *testing.T) {
 		if number("elements") == 0 {
 			continue
 		}
-		short := strings.NewReplacer("model.layers.", "", "self_attn", "attention", "_proj", "").Replace(row[column["tensor"]])
+		short := strings.NewReplacer("model.layers.", "", "self_attn", "attn", "_proj", "").Replace(row[column["tensor"]])
 		for name, v := range map[string]float64{
 			"saturated": 100 * number("saturated") / number("elements"), "became zero": 100 * number("flushed") / number("elements"), "amax": number("amax"),
 		} {
@@ -70,7 +70,7 @@ func TestHeatMapIsTelemetry(t *testing.T) {
 	}
 	d := heatOnPage(t, r)
 	require.Len(t, d.Rows, 14)
-	require.Equal(t, "0.attention.k", d.Rows[0])
+	require.Equal(t, "0.attn.k", d.Rows[0])
 	require.Equal(t, []float64{0, 2, 4, 6}, d.From)
 	cells, lost := 0, 0
 	for _, m := range d.Measures {

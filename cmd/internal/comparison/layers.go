@@ -84,7 +84,7 @@ func natural(a, b string) bool {
 
 // shorter makes names of layers fit into a line.
 var shorter = strings.NewReplacer(
-	"self_attn.", "attention.", "_proj_with_mqa", "", "mlp.experts.", "expert.", "mlp.shared_experts.", "shared.",
+	"self_attn.", "attn.", "_proj_with_mqa", "", "mlp.experts.", "expert.", "mlp.shared_experts.", "shared.",
 )
 
 // shortName leaves out what all layers' names share.

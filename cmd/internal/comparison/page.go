@@ -97,7 +97,7 @@ func (v Diagnosis) named(h telemetry.Health) string {
 // putDifference adds what the run was for.
 func (r *Result) putDifference(p *page.Page) {
 	d, first, model := r.Difference(), r.Points[0], r.Options.Model()
-	p.Put("<h2>The difference</h2>\n<p><strong>%s</strong> <span class=\"note\">Not judged: other seeds, texts and sizes.</span></p>\n", d.Summary)
+	p.Put("<h2>The difference</h2>\n<p><strong>%s</strong> <span class=\"note\">%s</span></p>\n", d.Summary, otherRuns)
 	p.Charts(r.gapChart())
 	losses := func(name string, fp32, fp8 float64) []any {
 		return []any{name, fmt.Sprintf("%.4f", fp32), fmt.Sprintf("%.4f", fp8), fmt.Sprintf("%+.3f\u00a0%%", Gap(fp32, fp8))}

@@ -4,17 +4,46 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/octavo-fp8/octavo/internal/textout"
 	"github.com/octavo-fp8/octavo/telemetry"
 )
 
-// lineWidth is that of a terminal.
-const lineWidth = 80
+// WriteTable writes the result for a terminal: what was found, and then what led to it, in the
+// order of the page.
+func (r *Result) WriteTable(stdout io.Writer) error {
+	w, v := textout.NewWriter(stdout), r.Diagnosis()
+	paragraph(w, v.Summary+" Not judged: "+strings.Join(v.NotJudged, "; ")+".")
+	for _, line := range r.badLines() {
+		paragraph(w, line)
+	}
+	fmt.Fprintln(w)
+	paragraph(w, r.Difference().Summary+" "+otherRuns)
+	fmt.Fprintln(w)
+	r.writeOutcomes(w)
+	writeFindings(w, v)
+	r.writeSpikes(w)
+	r.writeAlarms(w)
+	r.writeExperts(w)
+	fmt.Fprintln(w)
+	if len(v.Findings) > 0 {
+		paragraph(w, "Marks below: ! sick, ? suspect, by the worst steps; shares are those of all.")
+	}
+	r.writeLayers(w)
+	fmt.Fprintln(w)
+	r.writeTrained(w)
+	return w.Flush()
+}
 
-// WriteTable writes the result for a terminal.
-func (r *Result) WriteTable(w io.Writer) error {
+// otherRuns is what the difference says nothing of.
+const otherRuns = "Not judged: other seeds, texts and sizes."
+
+// paragraph writes text in lines that fit, and ends the last one.
+func paragraph(w io.Writer, text string) { textout.Paragraph(w, text, "") }
+
+func (r *Result) writeTrained(w io.Writer) {
 	paragraph(w, fmt.Sprintf("%s, %d bytes; %d parameters; %d of %d steps of %d x %d bytes",
 		r.Text.Source, r.Text.Bytes, r.Params, len(r.Points), r.Options.Steps, r.Options.Batch, r.Options.Context))
 	paragraph(w, r.Options.Model()+": "+r.Options.recipe())
@@ -24,26 +53,6 @@ func (r *Result) WriteTable(w io.Writer) error {
 	for _, e := range r.Extensions {
 		paragraph(w, e.String())
 	}
-	fmt.Fprintln(w)
-	r.writeOutcomes(w)
-	fmt.Fprintln(w)
-	paragraph(w, r.Difference().Summary)
-	fmt.Fprintln(w)
-	r.writeLayers(w)
-	r.writeExperts(w)
-	if err := r.writeVerdict(w); err != nil {
-		return err
-	}
-	if err := r.writeTrouble(w); err != nil {
-		return err
-	}
-	return r.writeAlarms(w)
-}
-
-// paragraph writes text in lines that fit, and ends the last one.
-func paragraph(w io.Writer, text string) error {
-	_, err := fmt.Fprintln(w, textout.Wrap(text, lineWidth, ""))
-	return err
 }
 
 func (r *Result) writeOutcomes(w io.Writer) {
@@ -80,6 +89,7 @@ func round(d time.Duration) time.Duration { return d.Round(100 * time.Millisecon
 // writeLayers writes a line for each layer, with marks behind what is not healthy.
 func (r *Result) writeLayers(w io.Writer) {
 	t := textout.NewTable(w)
+	t.Most = 99
 	columns := []struct {
 		name string
 		cell func(o Operand) (string, telemetry.Health)

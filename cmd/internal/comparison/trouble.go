@@ -20,54 +20,31 @@ func (r *Result) badLines() (lines []string) {
 	return append(lines, r.skipLines()...)
 }
 
-// writeTrouble writes what was not finite and where there were spikes, if any.
-func (r *Result) writeTrouble(w io.Writer) error {
-	for _, line := range r.badLines() {
-		fmt.Fprintln(w)
-		if err := paragraph(w, line); err != nil {
-			return err
-		}
-	}
+// writeSpikes writes where there were spikes, if any.
+func (r *Result) writeSpikes(w io.Writer) {
 	if len(r.Spikes) == 0 {
-		return nil
+		return
 	}
 	fmt.Fprintln(w)
-	if err := r.writeSpikeCounts(w); err != nil {
-		return err
-	}
-	return r.writeLargestSpikes(w)
-}
-
-func (r *Result) writeSpikeCounts(w io.Writer) error {
 	t := textout.NewTable(w)
 	fmt.Fprintf(t, "spikes of\tFP32 alone\t%s alone\twith a suspect\tboth\n", r.Options.Model())
 	for _, c := range r.SpikeCounts() {
 		fmt.Fprintf(t, "%s\t%d\t%d\t%d\t%d\n", c.Series, c.FP32, c.FP8, c.Suspects, c.Shared)
 	}
-	return t.Flush()
-}
-
-func (r *Result) writeLargestSpikes(w io.Writer) error {
-	largest := r.LargestSpikes()
+	t.Flush()
 	fmt.Fprintf(w, "\nThe largest:\n")
-	t := textout.NewTable(w)
 	fmt.Fprintln(t, "step\tmodel\tof\tvalue\tmedian before\tspike of")
 	var suspects []string
-	for _, s := range largest {
+	for _, s := range r.LargestSpikes() {
 		fmt.Fprintf(t, "%d\t%s\t%s\t%.3g\t%.3g\t%s\n", s.Step, r.Called(s.Model), s.Series, s.Value, s.Median, r.Whose(s))
 		if s.Suspect != nil {
 			suspects = append(suspects, fmt.Sprintf("Suspect in step %d: %s.", s.Step, s.Suspected()))
 		}
 	}
-	if err := t.Flush(); err != nil {
-		return err
-	}
+	t.Flush()
 	for _, line := range slices.Compact(suspects) {
-		if err := paragraph(w, line); err != nil {
-			return err
-		}
+		paragraph(w, line)
 	}
-	return nil
 }
 
 // skipLines says of each run that skipped steps how many there are, and what was

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"html"
 	"io"
 	"math"
 	"reflect"
@@ -179,18 +180,37 @@ func TestTroubleOutputs(t *testing.T) {
 	require.Len(t, readCSV(t, r.WriteSpikes), 1+800)
 }
 
-// terminal has 80 columns.
-type terminal struct{ strings.Builder }
+// terminal has so many columns, and is none where those are 0.
+type terminal struct {
+	strings.Builder
+	columns int
+}
 
-func (*terminal) Screen() (columns int, colors bool) { return 80, false }
+func (s *terminal) Screen() (columns int, colors bool) { return s.columns, false }
 
-// requireFits checks that the table of a result fits a terminal.
+// requireFits checks that the table of a result fits a terminal, and is narrower than 100 columns
+// elsewhere, and that it begins with both verdicts, as the page does.
 func requireFits(t *testing.T, r *Result) {
 	t.Helper()
-	var table terminal
-	require.NoError(t, r.WriteTable(&table))
-	for line := range strings.Lines(table.String()) {
-		require.LessOrEqual(t, utf8.RuneCountInString(strings.TrimRight(line, "\n")), 80, line)
+	_, page, _ := strings.Cut(written(t, r, writePage), "<strong>")
+	health, page, _ := strings.Cut(page, "</strong>")
+	_, page, _ = strings.Cut(page, "<strong>")
+	difference, _, _ := strings.Cut(page, "</strong>")
+	for columns, most := range map[int]int{60: 60, 80: 80, 120: 120, 0: 99} {
+		table := terminal{columns: columns}
+		require.NoError(t, r.WriteTable(&table))
+		for line := range strings.Lines(table.String()) {
+			require.LessOrEqual(t, utf8.RuneCountInString(strings.TrimRight(line, "\n")), most, line)
+		}
+		first, rest, _ := strings.Cut(table.String(), "\n\n")
+		second, _, _ := strings.Cut(rest, "\n\n")
+		require.True(t, strings.HasPrefix(inOne(first), inOne(html.UnescapeString(health))+" Not judged: "), first)
+		require.Equal(t, inOne(html.UnescapeString(difference))+" Not judged: other seeds, texts and sizes.", inOne(second))
+		lines := strings.Split(second, "\n")
+		for i, line := range lines[1:] { // which are as long as they may be
+			word, _, _ := strings.Cut(line, " ")
+			require.Greater(t, utf8.RuneCountInString(lines[i]+" "+word), min(most, 80), second)
+		}
 	}
 }
 

@@ -88,8 +88,9 @@ type Report struct {
 	Proofs  []Proof  `json:"proofs,omitempty"`
 
 	differences []checkpoint.Difference
-	tolerant    bool // more than the same values is allowed
-	unjudged    int  // of those outside, whose method is not read
+	chosen      string // by what, where not all tensors were
+	tolerant    bool   // more than the same values is allowed
+	unjudged    int    // of those outside, whose method is not read
 }
 
 // Run compares. When ctx ends it returns an error.
@@ -111,7 +112,7 @@ func (j *Job) Run(ctx context.Context) (*Report, error) {
 	if len(all) == 0 && (j.Only != nil || j.Except != nil) {
 		return nil, errors.New("no tensor has a name that --only and --except choose: octavo inspect lists them")
 	}
-	r := &Report{A: side(j.A, a), B: side(j.B, b), differences: all, tolerant: j.Tolerance != checkpoint.Tolerance{}}
+	r := &Report{A: side(j.A, a), B: side(j.B, b), differences: all, chosen: j.choice(), tolerant: j.Tolerance != checkpoint.Tolerance{}}
 	for i := range all {
 		r.add(&all[i], j.Tolerance)
 	}
@@ -131,6 +132,19 @@ func (j *Job) Run(ctx context.Context) (*Report, error) {
 
 func (j *Job) chooses(name string) bool {
 	return (j.Only == nil || j.Only.MatchString(name)) && (j.Except == nil || !j.Except.MatchString(name))
+}
+
+// choice says by what tensors are chosen.
+func (j *Job) choice() string {
+	switch {
+	case j.Only != nil && j.Except != nil:
+		return " that --only and --except choose"
+	case j.Only != nil:
+		return " that --only chooses"
+	case j.Except != nil:
+		return " that --except leaves"
+	}
+	return ""
 }
 
 func side(path string, c *checkpoint.Checkpoint) Side {
@@ -198,11 +212,11 @@ func proofOf(p *checkpoint.Proof) Proof {
 func (r *Report) Failure() string {
 	var texts []string
 	if differ := r.Outside - r.unjudged; differ > 0 {
-		text := fmt.Sprintf("%d of %d tensors differ", differ, len(r.Weights))
+		text := "are not equal"
 		if r.tolerant {
-			text += " by more than is allowed"
+			text = "differ by more than is allowed"
 		}
-		texts = append(texts, text)
+		texts = append(texts, fmt.Sprintf("%d of %d tensors %s", differ, len(r.Weights), text))
 	}
 	if r.unjudged > 0 {
 		texts = append(texts, fmt.Sprintf("%d of %d tensors are not judged", r.unjudged, len(r.Weights)))

@@ -13,6 +13,8 @@ import (
 // is all that are not the same.
 func (r *Report) WriteText(stdout io.Writer, top int) error {
 	w := textout.NewWriter(stdout)
+	textout.Paragraph(w, r.Summary(), "")
+	fmt.Fprintln(w)
 	for _, s := range []struct {
 		name string
 		Side
@@ -24,7 +26,7 @@ func (r *Report) WriteText(stdout io.Writer, top int) error {
 		fmt.Fprintf(w, "%s: %s, %s, tensors: %d\n", s.name, textout.Name(s.Path), layout, s.Weights)
 		if n := checkpoint.UnreadTensors(s.NotJudged); n > 0 {
 			text := fmt.Sprintf("not judged but by bytes: %d tensors: %s", n, checkpoint.UnreadMethods(s.NotJudged))
-			fmt.Fprintln(w, textout.Wrap(textout.Line(text), 80, "   "))
+			textout.Paragraph(w, textout.Line(text), "   ")
 		}
 	}
 	fmt.Fprintln(w)
@@ -143,6 +145,6 @@ func (r *Report) writeProofs(w io.Writer) {
 			continue
 		}
 		fmt.Fprintf(w, "  %s\n", textout.Shorten(textout.Name(p.Name), 78))
-		fmt.Fprintln(w, textout.Wrap(fmt.Sprintf("^ %s: block [%d, %d] of matrix %d: %s", p.To, p.Block[1], p.Block[2], p.Block[0], p.Why), 78, "    "))
+		textout.Paragraph(w, fmt.Sprintf("^ %s: block [%d, %d] of matrix %d: %s", p.To, p.Block[1], p.Block[2], p.Block[0], p.Why), "    ")
 	}
 }

@@ -1,6 +1,8 @@
 package diff
 
 import (
+	"math"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -23,35 +25,99 @@ func TestSentences(t *testing.T) {
 		"      1  the same bytes", "      1  the same values\n", "      1  the same values once", "      1  different",
 		"      1  in one alone, or not to be compared", "the same in BF16", "it is only in the first",
 		"not judged but by bytes: 1 tensors", "not judged: GPTQ or AWQ is not read, and its bytes are not the same",
+		"it is only in the second",
+	}
+	summaries := map[string]string{
+		"same bytes":         "Of 1 tensor 1 is equal.",
+		"same values":        "Of 1 tensor 1 is equal.",
+		"rounded":            "Of 1 tensor 1 is equal once rounded to the narrower type. The worst of what was compared is w: the lowest SQNR, 87.00 dB, and errors up to 9.99e-05.",
+		"rounded, allowed":   "Of 1 tensor 1 is equal once rounded to the narrower type. The worst of what was compared is w: the lowest SQNR, 87.00 dB, and errors up to 9.99e-05. What differs is allowed.",
+		"different":          "Of 1 tensor 1 differs. The worst of what was compared is w: the lowest SQNR, 87.00 dB, and errors up to 9.99e-05.",
+		"more than allowed":  "Of 1 tensor 1 differs. The worst of what was compared is w: the lowest SQNR, 87.00 dB, and errors up to 9.99e-05. Not within what is allowed: 1.",
+		"in one alone":       "Of 2 tensors 1 is equal, 1 is only in A.",
+		"in the other":       "Of 2 tensors 1 is equal, 1 is only in B.",
+		"not judged, same":   "Of 1 tensor 1 is equal.",
+		"not judged":         "Of 1 tensor 1 is not judged. Not within what is allowed: 1.",
+		"not judged, differ": "Of 2 tensors 1 differs, 1 is not judged. The worst of what was compared is w: the lowest SQNR, 87.00 dB, and errors up to 9.99e-05.",
+		"nothing":            "Neither has a tensor: nothing was compared.",
+		"all":                "All 2 tensors are equal.",
+		"all that is chosen": "Of 1 tensor that --only chooses 1 is equal.",
+		"what is left":       "Of 1 tensor that --except leaves 1 is equal.",
+		"both":               "Of 1 tensor that --only and --except choose 1 is equal.",
+		"shapes":             "All 2 tensors are incomparable.",
+		"a NaN":              "All 2 tensors differ. The worst of what was compared is w: 1 of 2 elements NaN or infinite in one alone.",
+		"zeros":              "Of 1 tensor 1 differs. The worst of what was compared is z: the lowest SQNR, -inf dB, and errors up to 1.",
+		"input":              "Of 1 tensor 1 differs. The worst of what was compared is m.weight: the scale of its input is 1 and 2. Not within what is allowed: 1.",
+		"same, tolerant":     "Of 1 tensor 1 is equal.",
+		"whole numbers":      "Of 1 tensor 1 differs. The worst of what was compared is i: 1 of 1 elements are others.",
 	}
 	for name, c := range map[string]struct {
 		a, b      string
 		tolerance checkpoint.Tolerance
 		failure   string // "" where they are the same
 		says      []int
+		choice    string // of --only and --except, with a / between
 	}{
-		"same bytes":         {file(one), file(one), checkpoint.Tolerance{}, "", []int{0}},
-		"same values":        {file(zero), file(minus), checkpoint.Tolerance{}, "", []int{1}},
-		"rounded":            {file(other), file(half), checkpoint.Tolerance{}, "1 of 1 tensors differ", []int{2, 5}},
-		"rounded, allowed":   {file(other), file(half), checkpoint.Tolerance{Rounded: true}, "", []int{2, 5}},
-		"different":          {file(one), file(other), checkpoint.Tolerance{}, "1 of 1 tensors differ", []int{3}},
-		"more than allowed":  {file(one), file(other), checkpoint.Tolerance{Largest: 1e-6}, "1 of 1 tensors differ by more than is allowed", []int{3}},
-		"in one alone":       {file(one, zero2), file(one), checkpoint.Tolerance{}, "1 of 2 tensors differ", []int{0, 4, 6}},
-		"not judged, same":   {file(packed), file(packed), checkpoint.Tolerance{}, "", []int{0, 7}},
-		"not judged":         {file(packed), file(repacked), checkpoint.Tolerance{SQNR: 1}, "1 of 1 tensors are not judged", []int{4, 7, 8}},
-		"not judged, differ": {file(packed, one), file(repacked, other), checkpoint.Tolerance{}, "1 of 2 tensors differ, 1 of 2 tensors are not judged", []int{3, 4, 7, 8}},
+		"same bytes":         {file(one), file(one), checkpoint.Tolerance{}, "", []int{0}, ""},
+		"same values":        {file(zero), file(minus), checkpoint.Tolerance{}, "", []int{1}, ""},
+		"rounded":            {file(other), file(half), checkpoint.Tolerance{}, "1 of 1 tensors are not equal", []int{2, 5}, ""},
+		"rounded, allowed":   {file(other), file(half), checkpoint.Tolerance{Rounded: true}, "", []int{2, 5}, ""},
+		"different":          {file(one), file(other), checkpoint.Tolerance{}, "1 of 1 tensors are not equal", []int{3}, ""},
+		"more than allowed":  {file(one), file(other), checkpoint.Tolerance{Largest: 1e-6}, "1 of 1 tensors differ by more than is allowed", []int{3}, ""},
+		"in one alone":       {file(one, zero2), file(one), checkpoint.Tolerance{}, "1 of 2 tensors are not equal", []int{0, 4, 6}, ""},
+		"not judged, same":   {file(packed), file(packed), checkpoint.Tolerance{}, "", []int{0, 7}, ""},
+		"not judged":         {file(packed), file(repacked), checkpoint.Tolerance{SQNR: 1}, "1 of 1 tensors are not judged", []int{4, 7, 8}, ""},
+		"not judged, differ": {file(packed, one), file(repacked, other), checkpoint.Tolerance{}, "1 of 2 tensors are not equal, 1 of 2 tensors are not judged", []int{3, 4, 7, 8}, ""},
+		"in the other":       {file(one), file(one, zero2), checkpoint.Tolerance{}, "1 of 2 tensors are not equal", []int{0, 4, 9}, ""},
+		"nothing":            {file(), file(), checkpoint.Tolerance{}, "", nil, ""},
+		"all":                {file(one, zero2), file(one, zero2), checkpoint.Tolerance{}, "", []int{}, ""},
+		"all that is chosen": {file(one, zero2), file(one), checkpoint.Tolerance{}, "", []int{0}, "w/"},
+		"what is left":       {file(one, zero2), file(one), checkpoint.Tolerance{}, "", []int{0}, "/z"},
+		"both":               {file(one, zero2), file(one), checkpoint.Tolerance{}, "", []int{0}, "w/z"},
+		"shapes":             {file(one, zero2), file(long("w"), long("z")), checkpoint.Tolerance{}, "2 of 2 tensors are not equal", []int{}, ""},
+		"a NaN":              {file(one, zero2), file(filetest.F32("w", []int{2}, 1, nan), filetest.F32("z", []int{1}, 1)), checkpoint.Tolerance{}, "2 of 2 tensors are not equal", []int{}, ""},
+		"zeros":              {file(zero2), file(filetest.F32("z", []int{1}, 1)), checkpoint.Tolerance{}, "1 of 1 tensors are not equal", []int{3}, ""},
+		"input":              {file(scaled(1)...), file(scaled(2)...), checkpoint.Tolerance{SQNR: 1}, "1 of 1 tensors differ by more than is allowed", []int{3}, ""},
+		"same, tolerant":     {file(one), file(one), checkpoint.Tolerance{SQNR: 1}, "", []int{0}, ""},
+		"whole numbers":      {file(whole(1)), file(whole(2)), checkpoint.Tolerance{}, "1 of 1 tensors are not equal", []int{3}, ""},
 	} {
-		r, err := (&Job{A: c.a, B: c.b, Tolerance: c.tolerance}).Run(t.Context())
+		only, except, _ := strings.Cut(c.choice, "/")
+		r, err := (&Job{A: c.a, B: c.b, Only: expression(only), Except: expression(except), Tolerance: c.tolerance}).Run(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, c.failure == "", r.Same, name)
 		require.Equal(t, c.failure, r.Failure(), name)
 		var text strings.Builder
 		require.NoError(t, r.WriteText(&text, 0))
+		first, _, _ := strings.Cut(text.String(), "\n\n")
+		require.Equal(t, summaries[name], strings.Join(strings.Fields(first), " "), name)
 		for i, sentence := range all {
 			said := strings.Contains(text.String(), sentence) || strings.Contains(strings.Join(strings.Fields(text.String()), " "), sentence)
 			require.Equal(t, slices.Contains(c.says, i), said, "%s: %q in\n%s", name, sentence, text.String())
 		}
 	}
+}
+
+var nan = float32(math.NaN())
+
+// scaled is a weight of codes, whose input has a scale.
+func scaled(input float32) []safetensors.Tensor {
+	return []safetensors.Tensor{
+		filetest.Raw("m.weight", safetensors.F8E4M3, []int{1, 2}, 1, 2), filetest.F32("m.weight_scale", []int{1}, 1), filetest.F32("m.input_scale", []int{1}, input),
+	}
+}
+
+func long(name string) safetensors.Tensor { return filetest.F32(name, []int{3}, 1, 2, 3) }
+
+func whole(n byte) safetensors.Tensor {
+	return filetest.Raw("i", safetensors.I32, []int{1}, n, 0, 0, 0)
+}
+
+// expression is that of a flag, nil for "".
+func expression(text string) *regexp.Regexp {
+	if text == "" {
+		return nil
+	}
+	return regexp.MustCompile(text)
 }
 
 var zero2 = filetest.F32("z", []int{1}, 0)

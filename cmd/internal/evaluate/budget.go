@@ -151,7 +151,7 @@ const counted = "Bits a weight are the codes and scales of the linear layers tha
 	"of their values: not biases, embedding, norms, routers and head."
 
 func (b *Budget) writeText(w io.Writer, r *Report, top int) {
-	fmt.Fprintf(w, "\n%s\n\n", textout.Wrap(b.Finding(r), 80, ""))
+	fmt.Fprintln(w)
 	t := textout.NewTable(w)
 	fmt.Fprintln(t, b.Mode.String()+"\tbits\tperplexity\tloss\tKL\tmixed minus it: loss\tKL")
 	for _, u := range b.Uniform {
@@ -161,11 +161,12 @@ func (b *Budget) writeText(w io.Writer, r *Report, top int) {
 	fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", Mixed, bitsText(b.Bits), perplexityCell(b.result),
 		lossText(b.result.Difference), klText(b.result.KL))
 	t.Flush()
-	fmt.Fprintf(w, "\n%s\n", textout.Wrap(fmt.Sprintf("It was chosen by what layers cost on the %d tokens before these. %s ± is a standard error; "+
-		"a difference that is not more than %d of them is not told apart from none.", b.Sensitivity.Tokens, counted, errorsApart), 80, ""))
+	fmt.Fprintln(w)
+	textout.Paragraph(w, fmt.Sprintf("The mixed recipe was chosen by what layers cost on the %d tokens before these. %s ± is a standard error; "+
+		"a difference that is not more than %d of them is not told apart from none.", b.Sensitivity.Tokens, counted, errorsApart), "")
 	fmt.Fprintln(w)
 	for _, line := range b.Lines() {
-		fmt.Fprintln(w, textout.Wrap(line, 80, "  "))
+		textout.Paragraph(w, line, "  ")
 	}
 	s := &Report{Evaluation: b.Sensitivity}
 	for _, of := range s.Judged() {
@@ -211,7 +212,7 @@ func (b *Budget) Lines() (lines []string) {
 
 // put puts what was found on a page, with the layers alone that it was chosen by.
 func (b *Budget) put(p *page.Page, r *Report) {
-	p.Put("<h2>%s bits a weight</h2>\n<p><strong>%s</strong></p>\n", bitsText(b.Asked), b.Finding(r))
+	p.Put("<h2>%s bits a weight</h2>\n", bitsText(b.Asked))
 	t := frame.Table{Label: "Recipes for the budget", Columns: slices.Concat(frame.Columns(frame.Whole, "recipe"),
 		frame.Columns(frame.Number, "bits", "loss above that of "+r.reference(), "KL", "mixed minus it: loss", "KL"))}
 	for _, u := range b.Uniform {
@@ -219,7 +220,7 @@ func (b *Budget) put(p *page.Page, r *Report) {
 	}
 	t.Rows = append(t.Rows, []any{Mixed, bitsText(b.Bits), lossText(b.result.Difference), klText(b.result.KL), "", ""})
 	p.Table(t)
-	p.Put("<p>%s It was chosen by what layers cost on the %s tokens before those that it is judged by:</p>\n<ul>", counted, b.Sensitivity.Tokens)
+	p.Put("<p>%s The mixed recipe was chosen by what layers cost on the %s tokens before those that it is judged by:</p>\n<ul>", counted, b.Sensitivity.Tokens)
 	for _, line := range b.Lines() {
 		p.Put("<li>%s</li>\n", line)
 	}

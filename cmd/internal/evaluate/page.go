@@ -20,13 +20,23 @@ import (
 // WritePage writes the report as a page. command is what repeats it, on the given machine.
 func (r *Report) WritePage(w io.Writer, command, machine string) error {
 	var p page.Page
-	title := "What recipes cost " + textout.Name(filepath.Base(r.Model)) // without the directories it is in
+	title := textout.Name(filepath.Base(r.Model)) // without the directories it is in
+	if len(r.Results) > 0 {
+		title = "What recipes cost " + title
+	}
 	p.Put("<h1>%s</h1>\n", title)
 	for _, sentence := range r.finding() {
-		head, rest, _ := strings.Cut(sentence, ":")
-		p.Put("<p><strong>%s</strong>:%s</p>\n", head, rest)
+		class := frame.HTML("")
+		if slices.Contains(r.Warnings, sentence) {
+			class = ` class="bad"`
+		}
+		head, _, _ := strings.Cut(sentence, ":")
+		p.Put("<p><strong%s>%s</strong>%s</p>\n", class, head, sentence[len(head):])
 	}
-	p.Put("<p>%s %s Its perplexity is <strong>%s</strong>.", r.Summary(), r.aboutReference(), r.PerplexityText())
+	p.Put("<p>%s", r.Summary())
+	if len(r.Results) > 0 {
+		p.Put(" %s Its perplexity is <strong>%s</strong>.", r.aboutReference(), perplexityOf(r.Evaluation))
+	}
 	if r.Windows == 1 {
 		p.Put(" One window has no standard errors.")
 	}
@@ -60,14 +70,22 @@ func (r *Report) reference() string {
 // aboutReference says what that is.
 func (r *Report) aboutReference() string {
 	if r.reference() == "FP32" {
-		return "They are compared with FP32, in which the model is."
+		return "Recipes are compared with FP32, in which the model is."
 	}
-	return "They are compared with the model as it is, whose weights are " + r.Stored + ", computed in FP32."
+	return "Recipes are compared with the model as it is, whose weights are " + r.Stored + ", computed in FP32."
 }
 
-// finding says which recipes cost the least and the most on the text, and where they do, in
+// finding says what is to be warned of, what was found for a budget, and which recipes cost the
+// least and the most on the text, and where they do, or the perplexity if there are none, in
 // sentences.
 func (r *Report) finding() (sentences []string) {
+	sentences = slices.Clone(r.Warnings)
+	if len(r.Results) == 0 {
+		return append(sentences, fmt.Sprintf("Perplexity on this text: %s.", perplexityOf(r.Evaluation)))
+	}
+	if r.Budget != nil {
+		sentences = append(sentences, r.Budget.Finding(r))
+	}
 	var finite []*evaluate.Result
 	for _, of := range r.Judged() {
 		if of.NonFinite == 0 {
@@ -82,11 +100,11 @@ func (r *Report) finding() (sentences []string) {
 		switch last := finite[len(finite)-1]; {
 		case finite[0].KL.Mean == last.KL.Mean: // one, or all alike
 		case i == 0:
-			rank = " costs the least on this text"
+			rank = " costs the least on this text" + r.untold(of, finite[1])
 		case of != last || len(finite) < len(r.Judged()):
 			continue
 		default:
-			rank = " costs the most on this text"
+			rank = " costs the most on this text" + r.untold(of, finite[i-1])
 		}
 		text := fmt.Sprintf("%s%s: with %s quantized, perplexity changes by %s and the next token's distribution by %s nats (KL).",
 			of.Recipe, rank, operandsOf(of.Mode), changeText(of.Difference), klText(of.KL))
@@ -97,6 +115,18 @@ func (r *Report) finding() (sentences []string) {
 		sentences = append(sentences, text)
 	}
 	return sentences
+}
+
+// untold says that the divergences of two results are not told apart, if they are not.
+func (r *Report) untold(of, next *evaluate.Result) string {
+	if _, kl := of.Against(next); Told(kl, r.Windows, "%s", "%s") != "" {
+		return ""
+	}
+	text := ", not told apart from " + next.Recipe
+	if r.Windows < enough {
+		text += fmt.Sprintf(" (%s; a verdict needs %d)", textout.Count(r.Windows, "window"), enough)
+	}
+	return text
 }
 
 // operandsOf says what a mode quantizes.

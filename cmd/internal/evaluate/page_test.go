@@ -2,6 +2,7 @@ package evaluate
 
 import (
 	"bytes"
+	"html"
 	"math"
 	"strings"
 	"testing"
@@ -32,25 +33,38 @@ func TestFinding(t *testing.T) {
 	of := func(recipe string, kl float64, nonFinite int) evaluate.Result {
 		mean := evaluate.Mean{Mean: jsonfloat.Number(kl), Error: 0.001}
 		part := []evaluate.PartCost{{Name: "a", Cost: evaluate.Cost{KL: mean}}}
-		return evaluate.Result{Recipe: recipe, Mode: evaluate.Both, Cost: evaluate.Cost{KL: mean, NonFinite: nonFinite}, Layers: part, Kinds: part}
+		r := evaluate.Result{Recipe: recipe, Mode: evaluate.Both, Cost: evaluate.Cost{KL: mean, NonFinite: nonFinite}, Layers: part, Kinds: part}
+		for w := range 8 { // whose divergences are off the mean by 0.01 at most
+			r.Sums = append(r.Sums, evaluate.WindowSums{Targets: 1, KL: jsonfloat.Number(kl + 0.01*math.Sin(float64(len(recipe)*w)))})
+		}
+		return r
 	}
+	windows := 8
 	page := func(stored string, layers int, results ...evaluate.Result) string {
 		for i := range results {
 			if layers == 0 {
 				results[i].Layers, results[i].Kinds = nil, nil
 			}
 		}
-		r := Report{Model: "m", Text: "book", Stored: stored, Evaluation: &evaluate.Evaluation{Targets: 9, Windows: 2, LayerWindows: layers, Results: results}}
+		r := Report{Model: "m", Text: "book", Stored: stored, Evaluation: &evaluate.Evaluation{Targets: 9, Windows: windows, LayerWindows: layers, Results: results}}
 		var b bytes.Buffer
 		require.NoError(t, r.WritePage(&b, "octavo", "here"))
-		_, text, _ := strings.Cut(b.String(), "</h1>")
-		text, _, _ = strings.Cut(text, "<h2>")
-		return strings.NewReplacer("<strong>", "", "</strong>", "").Replace(text)
+		_, page, _ := strings.Cut(b.String(), "</h1>")
+		page, _, _ = strings.Cut(page, "<h2>")
+		page = strings.NewReplacer("<strong>", "", "</strong>", "").Replace(page)
+		b.Reset()
+		require.NoError(t, r.WriteText(&b, 1))
+		found, _, _ := strings.Cut(b.String(), "m: 9 tokens")
+		head, _, _ := strings.Cut(page, "<p>9 tokens")
+		head = html.UnescapeString(strings.NewReplacer("<p>", "", "</p>", "").Replace(head))
+		require.Equal(t, strings.Fields(head), strings.Fields(found), "text and page begin with the same")
+		return page
 	}
 	three := page("BF16", 1, of("x", 0.2, 0), of("y", 0.1, 0), of("z", 0.3, 0))
 	require.Contains(t, three, "y costs the least on this text: with weights and activations quantized, perplexity changes by +0.00 ± 0% and the next token&#39;s distribution by 0.1 ± 0.001 nats (KL). Quantized alone, a costs the most of all layers, and a of all kinds.")
 	require.Contains(t, three, "z costs the most on this text")
 	require.NotContains(t, three, "x costs")
+	require.NotContains(t, three, "told apart")
 	require.Contains(t, three, "compared with the model as it is, whose weights are BF16, computed in FP32.")
 	require.NotContains(t, three, "compared with FP32")
 
@@ -60,6 +74,11 @@ func TestFinding(t *testing.T) {
 	require.NotContains(t, infinite, "costs the most")
 	require.Contains(t, infinite, "compared with FP32, in which the model is.")
 
+	near := page("BF16", 1, of("x", 0.201, 0), of("yy", 0.2, 0), of("zz", 0.1, 0))
+	require.Contains(t, near, "zz costs the least on this text: with")
+	require.Contains(t, near, "x costs the most on this text, not told apart from yy: with")
+	windows = 7
+	require.Contains(t, page("BF16", 1, of("x", 0.2, 0), of("y", 0.1, 0)), "y costs the least on this text, not told apart from x (7 windows; a verdict needs 8): with")
 	one := page("E4M3 and BF16", 0, of("x", 0.2, 0))
 	require.Contains(t, one, "x: with weights and activations quantized")
 	require.NotContains(t, one, "on this text")

@@ -21,7 +21,26 @@ type Report struct {
 	InputScales int `json:"unusedInputScales,omitempty"`
 
 	*evaluate.Evaluation
-	Budget *Budget `json:"budget,omitempty"`
+	Budget   *Budget  `json:"budget,omitempty"`
+	Warnings []string `json:"warnings,omitempty"` // those of [Warnings]
+}
+
+// Warnings says which perplexities are above that of guessing all tokens alike: that of the model,
+// or else those under recipes. What is wrong then is not told apart.
+func Warnings(e *evaluate.Evaluation) (all []string) {
+	limit := float64(e.Vocabulary) * (1 + 1e-4) // an even guess is off by rounding, and five digits are shown
+	if float64(e.Perplexity) > limit {
+		return []string{fmt.Sprintf("Worse than guessing: the perplexity of %s is above %d, the size of the vocabulary, which guessing all tokens alike has. "+
+			"The tokenizer, the text or the model may be another than was meant, or the weights may be broken or untrained: which it is, is not told apart.",
+			perplexityOf(e), e.Vocabulary)}
+	}
+	for i := range e.Results {
+		if of := &e.Results[i]; float64(of.Perplexity) > limit {
+			all = append(all, fmt.Sprintf("%s, %v, is worse than guessing: its perplexity of %s is above %d, the size of the vocabulary, and that of the model is %s.",
+				of.Recipe, of.Mode, perplexityText(of.Perplexity), e.Vocabulary, perplexityOf(e)))
+		}
+	}
+	return all
 }
 
 // Judged returns the result in which layers are shown of a recipe: that of both operands, or
@@ -95,8 +114,8 @@ func (r *Report) Summary() string {
 	return text + "."
 }
 
-// PerplexityText writes the perplexity of FP32 with its standard error.
-func (r *Report) PerplexityText() string {
-	p := float64(r.Perplexity)
-	return plusMinus(p, p*float64(r.Loss.Error), "%.5g")
+// perplexityOf writes the perplexity of FP32 with its standard error.
+func perplexityOf(e *evaluate.Evaluation) string {
+	p := float64(e.Perplexity)
+	return plusMinus(p, p*float64(e.Loss.Error), "%.5g")
 }

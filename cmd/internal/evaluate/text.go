@@ -13,10 +13,16 @@ import (
 // all.
 func (r *Report) WriteText(stdout io.Writer, top int) error {
 	w := textout.NewWriter(stdout)
-	fmt.Fprintln(w, textout.Wrap(r.Model+": "+r.Summary(), 80, ""))
-	fmt.Fprintf(w, "Perplexity in FP32: %s\n", r.PerplexityText())
+	for _, sentence := range r.finding() {
+		textout.Paragraph(w, sentence, "")
+		fmt.Fprintln(w)
+	}
+	textout.Paragraph(w, r.Model+": "+r.Summary(), "")
+	if len(r.Results) > 0 {
+		fmt.Fprintf(w, "Perplexity in FP32: %s\n", perplexityOf(r.Evaluation))
+	}
 	if r.Windows == 1 {
-		fmt.Fprintln(w, "One window has no standard errors: a smaller --context makes several.")
+		textout.Paragraph(w, "One window has no standard errors: a smaller --context makes several.", "")
 	}
 	if len(r.Results) == 0 {
 		return w.Flush()
@@ -61,8 +67,8 @@ func perplexityCell(of *evaluate.Result) string {
 func (r *Report) writeNonFinite(w io.Writer) {
 	for i := range r.Results {
 		if of := &r.Results[i]; of.NonFinite > 0 {
-			fmt.Fprintf(w, "%s, %v: logits are NaN or infinite for %d of %d tokens.\n",
-				of.Recipe, of.Mode, of.NonFinite, r.Targets)
+			textout.Paragraph(w, fmt.Sprintf("%s, %v: logits are NaN or infinite for %d of %d tokens.",
+				of.Recipe, of.Mode, of.NonFinite, r.Targets), "")
 		}
 	}
 }
@@ -77,7 +83,7 @@ func (r *Report) writeWorst(w io.Writer, of *evaluate.Result, top int) {
 	layers, linears := of.WorstLayers(top), of.WorstLinears(top)
 	fmt.Fprintf(w, "\n%s, %v, each alone on %s:\n  %s\n",
 		of.Recipe, of.Mode, textout.Count(r.LayerTargets, "token"), of.Operands)
-	fmt.Fprintln(w, textout.Wrap(r.worstText(of), 80, ""))
+	textout.Paragraph(w, r.worstText(of), "")
 	t := textout.NewTable(w)
 	fmt.Fprintln(t, "layer\tloss\tKL\tlinear layer\tSQNR, dB")
 	for i := range linears {
@@ -94,7 +100,7 @@ func (r *Report) writeWorst(w io.Writer, of *evaluate.Result, top int) {
 	for _, k := range of.WorstKinds(len(of.Kinds)) {
 		kinds = append(kinds, fmt.Sprintf("%s %s", k.Name, small(float64(k.KL.Mean))))
 	}
-	fmt.Fprintln(w, textout.Wrap("KL of kinds: "+strings.Join(kinds, ", "), 80, ""))
+	textout.Paragraph(w, "KL of kinds: "+strings.Join(kinds, ", "), "")
 }
 
 // worstText says which layer costs the most, and, of the same tokens, what all cost.

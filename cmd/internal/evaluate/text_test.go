@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/octavo-fp8/octavo/internal/jsonfloat"
+	"github.com/octavo-fp8/octavo/internal/jsonout"
 	"github.com/octavo-fp8/octavo/nn/evaluate"
 )
 
@@ -35,6 +36,10 @@ func TestSentences(t *testing.T) {
 		"all":   text(func(r *Report) { r.LayerWindows, r.LayerTargets = 2, 99; r.Results[0].Layers = parts(3, 2) }),
 		"input": text(func(r *Report) { r.InputScales = 21 }),
 		"plain": text(func(r *Report) { r.Results = nil }),
+		"budget": text(func(r *Report) {
+			r.Stored = "BF16"
+			r.Budget = NewBudget(5, 4.5, nil, []Choice{{Recipe: "a"}, {Recipe: "b"}}, &evaluate.Evaluation{}, r.Evaluation)
+		}),
 	}
 	for _, x := range []struct{ sentence, of, not string }{
 		{"m: 99 tokens of book were predicted, in 2 windows of 64.", "whole", "one"},
@@ -43,6 +48,9 @@ func TestSentences(t *testing.T) {
 		{"of 64 with stride 32", "steps", "front"},
 		{"each behind 1 token that the tokenizer puts before a text", "front", "steps"},
 		{"Perplexity in FP32: 2.7183 ± 0.3", "whole", "one"},
+		{"Perplexity on this text: 2.7183 ± 0.3. m: 99 tokens", "plain", "whole"},
+		{"mxfp8: with weights and activations quantized", "whole", "nan"},
+		{"A mixed recipe of 4.5 bits a weight fits into 5, and no recipe for all linear layers does. It loses 0 ± 0 nats a token more than the model as it is. mxfp8: with", "budget", "whole"},
 		{"One window has no standard errors", "one", "whole"},
 		{"mxfp8, both: logits are NaN or infinite for 3 of 99 tokens.", "nan", "whole"},
 		{"quantized perplexity change KL same top", "whole", "plain"},
@@ -148,4 +156,44 @@ func TestBudgetFinding(t *testing.T) {
 	}
 	lines := (&Budget{Chosen: []Choice{{"a", 0, "q_proj", "m"}, {"b", 1, "q_proj", "m"}, {"c", 2, "q_proj", "n"}, {"d", 0, "up_proj", "n"}, {"e", 1, "up_proj", "n"}}}).Lines()
 	require.Equal(t, []string{"m: q_proj of 0-1.", "n: all others."}, lines)
+}
+
+// TestWarnings: what guesses no better than all tokens alike do is warned of on text and page and in
+// JSON, and what is as good is not. What is wrong with it is not claimed.
+func TestWarnings(t *testing.T) {
+	const model = "Worse than guessing: the perplexity of %s is above 256, the size of the vocabulary, which guessing all tokens alike has. " +
+		"The tokenizer, the text or the model may be another than was meant, or the weights may be broken or untrained: which it is, is not told apart."
+	const recipe = "y, both, is worse than guessing: its perplexity of 300 is above 256, the size of the vocabulary, and that of the model is %s."
+	for _, c := range []struct {
+		perplexity, x, y float64
+		warns            []string
+	}{
+		{256, 256, 256, nil},
+		{256.5, 10, 300, []string{fmt.Sprintf(model, "256.5 ± 0.3")}},
+		{math.Inf(1), 10, 10, []string{fmt.Sprintf(model, "+Inf ± +Inf")}},
+		{20, 256, 300, []string{fmt.Sprintf(recipe, "20 ± 0.02")}},
+		{20, math.NaN(), 300, []string{fmt.Sprintf(recipe, "20 ± 0.02")}}, // which has a sentence of its own
+		{20, 21, 22, nil},
+	} {
+		r := &Report{Model: "m", Text: "book", Evaluation: &evaluate.Evaluation{Vocabulary: 256, Targets: 9, Windows: 2,
+			Loss: evaluate.Mean{Error: 0.001}, Perplexity: jsonfloat.Number(c.perplexity),
+			Results: []evaluate.Result{{Recipe: "x", Perplexity: jsonfloat.Number(c.x)}, {Recipe: "y", Perplexity: jsonfloat.Number(c.y)}}}}
+		for i := range r.Results {
+			r.Results[i].Sums = make([]evaluate.WindowSums, 2)
+		}
+		r.Warnings = Warnings(r.Evaluation)
+		require.Equal(t, c.warns, r.Warnings)
+		var text, page, object bytes.Buffer
+		require.NoError(t, r.WriteText(&text, 5))
+		require.NoError(t, r.WritePage(&page, "", ""))
+		require.NoError(t, jsonout.Print(&object, r))
+		for _, says := range c.warns {
+			require.True(t, strings.HasPrefix(strings.Join(strings.Fields(text.String()), " "), says), text.String())
+			require.Contains(t, strings.ReplaceAll(page.String(), "</strong>", ""), "</h1>\n<p><strong class=\"bad\">"+says+"</p>")
+			require.Contains(t, object.String(), says)
+		}
+		for _, all := range []string{text.String(), page.String(), object.String()} {
+			require.Equal(t, len(c.warns), strings.Count(strings.ToLower(strings.Join(strings.Fields(all), " ")), "worse than guessing"))
+		}
+	}
 }

@@ -41,7 +41,7 @@ func (v *Result) WriteText(w io.Writer) error {
 		lines = append(lines, "not judged, since codes alone were kept: how "+strings.Join(v.NotJudged, " and ")+" was quantized")
 	}
 	for _, line := range append(lines, "Computed at level "+v.Level+".") {
-		if _, err := fmt.Fprintln(w, textout.Wrap(line, 80, "  ")); err != nil {
+		if err := textout.Paragraph(w, line, "  "); err != nil {
 			return err
 		}
 	}
