@@ -1,6 +1,8 @@
 package textout
 
 import (
+	"fmt"
+	"io"
 	"strings"
 	"unicode/utf8"
 )
@@ -14,6 +16,19 @@ func Wrap(text string, width int, indent string) string {
 		paragraphs = append(paragraphs, wrapWords(strings.Fields(paragraph), width, indent))
 	}
 	return strings.Join(paragraphs, "\n\n")
+}
+
+// Paragraph writes text in lines that Wrap breaks, and ends the last one. They have 80
+// characters at most, and on a [Screen] that is narrower as many as that.
+func Paragraph(w io.Writer, text, indent string) error {
+	width := 80
+	if s, ok := w.(Screen); ok {
+		if columns, _ := s.Screen(); columns > 0 {
+			width = min(width, columns)
+		}
+	}
+	_, err := fmt.Fprintln(w, Wrap(text, width, indent))
+	return err
 }
 
 func wrapWords(words []string, width int, indent string) string {

@@ -27,3 +27,21 @@ func TestWrap(t *testing.T) {
 		require.Greater(t, utf8.RuneCountInString(line), 74)
 	}
 }
+
+// TestParagraph: lines are as wide as a screen, and not wider than 80: each is broken once.
+func TestParagraph(t *testing.T) {
+	text := strings.Repeat("some words of several lengths ", 20)
+	for columns, most := range map[int]int{0: 80, 60: 60, 80: 80, 120: 80} {
+		s := &screen{columns: columns}
+		require.NoError(t, Paragraph(s, text, "  "))
+		lines := strings.Split(strings.TrimSuffix(s.String(), "\n"), "\n")
+		for i, line := range lines {
+			require.LessOrEqual(t, len(line), most)
+			if i > 0 {
+				word, _, _ := strings.Cut(strings.TrimPrefix(line, "  "), " ")
+				require.Greater(t, len(lines[i-1]+" "+word), most)
+			}
+		}
+		require.Equal(t, strings.Fields(text), strings.Fields(s.String()))
+	}
+}
