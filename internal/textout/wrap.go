@@ -18,17 +18,23 @@ func Wrap(text string, width int, indent string) string {
 	return strings.Join(paragraphs, "\n\n")
 }
 
-// Paragraph writes text in lines that Wrap breaks, and ends the last one. They have 80
-// characters at most, and on a [Screen] that is narrower as many as that.
+// Paragraph writes text in lines that Wrap breaks, and ends the last one. They are no wider than
+// [Width].
 func Paragraph(w io.Writer, text, indent string) error {
-	width := 80
+	_, err := fmt.Fprintln(w, Wrap(text, Width(w), indent))
+	return err
+}
+
+// Width is how many characters lines of text have at most: 80, and on a [Screen] that is narrower
+// as many as that.
+func Width(w io.Writer) int {
+	const most = 80
 	if s, ok := w.(Screen); ok {
 		if columns, _ := s.Screen(); columns > 0 {
-			width = min(width, columns)
+			return min(most, columns)
 		}
 	}
-	_, err := fmt.Fprintln(w, Wrap(text, width, indent))
-	return err
+	return most
 }
 
 func wrapWords(words []string, width int, indent string) string {
