@@ -84,7 +84,7 @@ func TestOpenDamaged(t *testing.T) {
 		want string
 		kind error
 	}{
-		"nothing":     {func(*testing.T, string) {}, "it has no index and no .safetensors file", checkpoint.ErrIndex},
+		"nothing": {func(*testing.T, string) {}, "it has no index and no .safetensors file", checkpoint.ErrIndex},
 		"below": {func(t *testing.T, dir string) {
 			require.NoError(t, os.MkdirAll(filepath.Join(dir, "models/m00/deeper"), 0o777))
 			require.NoError(t, os.Mkdir(filepath.Join(dir, "other"), 0o777))
