@@ -27,6 +27,12 @@ func (s *Set) WriteText(stdout io.Writer) error {
 }
 
 func (s *Set) writeTrain(w io.Writer) {
+	if notes := s.said(); len(notes) > 0 {
+		for _, note := range notes {
+			textout.Paragraph(w, note, "")
+		}
+		fmt.Fprintln(w)
+	}
 	table := textout.NewTable(w)
 	fmt.Fprintf(table, "train\tsteps\tFP32\t%s\tgap %%\theld out %%\tspikes\tskips\ttime\n", s.MultipliesIn())
 	for _, t := range s.Train {
@@ -37,9 +43,6 @@ func (s *Set) writeTrain(w io.Writer) {
 	table.Flush()
 	fmt.Fprintln(w)
 	textout.Paragraph(w, "Losses are means of the last tenth of the steps. Spikes and skipped steps are those of FP32/"+s.MultipliesIn()+", the time is that of both.", "")
-	for _, note := range s.said() {
-		textout.Paragraph(w, note, "")
-	}
 	fmt.Fprintln(w)
 	s.writeOptions(w)
 }
