@@ -164,9 +164,32 @@ func listFiles(dir string) (names []string, err error) {
 		}
 	}
 	if len(names) == 0 {
-		return nil, sentinel.Errorf(ErrIndex, "%s: it has no index and no %s file", dir, suffix)
+		return nil, sentinel.Errorf(ErrIndex, "%s: it has no index and no %s file%s", dir, suffix, elsewhere(dir))
 	}
 	return names, nil
+}
+
+// elsewhere ends the sentence about a directory without files: it says which below it have some, down to
+// where Hugging Face's cache has them. What cannot be read is left out.
+func elsewhere(dir string) string {
+	const most, deepest = 12, 3
+	var below []string
+	for depth := 1; depth <= deepest && len(below) == 0; depth++ {
+		files, _ := filepath.Glob(filepath.Join(escapeGlob(dir), strings.Repeat("*/", depth)+"*"+suffix))
+		for _, file := range files {
+			if name, err := filepath.Rel(dir, filepath.Dir(file)); err == nil && !slices.Contains(below, name) {
+				below = append(below, name)
+			}
+		}
+	}
+	if len(below) == 0 {
+		return ""
+	}
+	text := "; directories in it that have: " + strings.Join(below[:min(most, len(below))], ", ")
+	if n := len(below) - most; n > 0 {
+		text += fmt.Sprintf(" and %d others", n)
+	}
+	return text
 }
 
 // openFiles opens the files, and keeps the names of those that could be.

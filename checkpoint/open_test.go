@@ -3,6 +3,7 @@ package checkpoint_test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -83,7 +84,19 @@ func TestOpenDamaged(t *testing.T) {
 		want string
 		kind error
 	}{
-		"nothing":     {func(*testing.T, string) {}, "it has no index and no .safetensors file", checkpoint.ErrIndex},
+		"nothing": {func(*testing.T, string) {}, "it has no index and no .safetensors file", checkpoint.ErrIndex},
+		"below": {func(t *testing.T, dir string) {
+			require.NoError(t, os.MkdirAll(filepath.Join(dir, "models/m00/deeper"), 0o777))
+			require.NoError(t, os.Mkdir(filepath.Join(dir, "other"), 0o777))
+			for i := range 14 {
+				require.NoError(t, os.MkdirAll(filepath.Join(dir, fmt.Sprintf("models/m%02d", i)), 0o777))
+				write(t, dir, fmt.Sprintf("models/m%02d/one.safetensors", i), a)
+				write(t, dir, fmt.Sprintf("models/m%02d/two.safetensors", i), b)
+			}
+			write(t, dir, "models/m00/deeper/one.safetensors", a)
+			text(t, dir, "other/config.json", "{}")
+		}, "no .safetensors file; directories in it that have: models/m00, models/m01, models/m02, models/m03, models/m04, " +
+			"models/m05, models/m06, models/m07, models/m08, models/m09, models/m10, models/m11 and 2 others", checkpoint.ErrIndex},
 		"no map":      {func(t *testing.T, dir string) { text(t, dir, checkpoint.IndexName, `{}`) }, "it has no weight_map", checkpoint.ErrIndex},
 		"empty map":   {index(`{}`), "it names no tensor", checkpoint.ErrIndex},
 		"no index":    {func(t *testing.T, dir string) { text(t, dir, checkpoint.IndexName, `[1`) }, "unexpected end of JSON", checkpoint.ErrIndex},

@@ -127,6 +127,9 @@ func (j TrainJob) Complete() (TrainJob, error) {
 	if j.Precision, err = j.Precision.complete(); err != nil {
 		return j, err
 	}
+	if p := j.Precision; p.ServeOnly {
+		return j, jobf("precision.name is %s: it is for serving, since training keeps the last layers in BF16 and a precision is that of all", p.Name)
+	}
 	if j.Batch == 0 {
 		j.Batch = 1
 	}

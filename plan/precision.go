@@ -14,6 +14,7 @@ type Numbers struct {
 	Bits      int          `json:"bits"`
 	Block     tensor.Block `json:"block,omitzero"`      // that share a scale
 	ScaleBits int          `json:"scaleBits,omitempty"` // 0: there are no scales
+	OuterBits int          `json:"outerBits,omitempty"` // of one more scale, for the whole matrix
 }
 
 // Usual numbers.
@@ -33,6 +34,9 @@ var (
 	mxfp8Tokens = Numbers{Bits: 8, Block: tensor.Block{Rows: 32, Cols: 1}, ScaleBits: 8}
 	mxfp4       = Numbers{Bits: 4, Block: tensor.Block{Rows: 1, Cols: 32}, ScaleBits: 8}
 
+	// nvfp4 has a scale in UE4M3 for 16, and one in FP32 for the matrix.
+	nvfp4 = Numbers{Bits: 4, Block: tensor.Block{Rows: 1, Cols: 16}, ScaleBits: 8, OuterBits: 32}
+
 	// perTensor is FP8 under one FP32 scale.
 	perTensor = Numbers{Bits: 8, ScaleBits: 32}
 )
@@ -40,10 +44,10 @@ var (
 // Bytes is the size of a matrix, with its scales.
 func (n Numbers) Bytes(rows, cols int64) int64 {
 	bytes := ceil(rows*cols*int64(n.Bits), 8)
-	if n.ScaleBits == 0 || bytes == 0 {
-		return bytes
+	if bytes == 0 {
+		return 0
 	}
-	return bytes + ceil(blocks(rows, n.Block.Rows)*blocks(cols, n.Block.Cols)*int64(n.ScaleBits), 8)
+	return bytes + ceil(blocks(rows, n.Block.Rows)*blocks(cols, n.Block.Cols)*int64(n.ScaleBits)+int64(n.OuterBits), 8)
 }
 
 // blocks is how many of an extent there are in so many; an extent of 0 is all of them.
@@ -63,8 +67,8 @@ func (n Numbers) or(usual Numbers) Numbers {
 
 func (n Numbers) check(name string) error {
 	b := n.Block
-	if n.Bits < 1 || n.Bits > 64 || n.ScaleBits < 0 || n.ScaleBits > 64 || b.Rows < 0 || b.Cols < 0 {
-		return sentinel.Errorf(ErrJob, "plan: precision.%s has %d bits and scales of %d for %d x %d: want 1 to 64 bits, and scales of 0 to 64 for a block of 0 or more", name, n.Bits, n.ScaleBits, b.Rows, b.Cols)
+	if n.Bits < 1 || n.Bits > 64 || min(n.ScaleBits, n.OuterBits) < 0 || max(n.ScaleBits, n.OuterBits) > 64 || b.Rows < 0 || b.Cols < 0 {
+		return sentinel.Errorf(ErrJob, "plan: precision.%s has %d bits and scales of %d for %d x %d under one of %d: want 1 to 64 bits, and scales of 0 to 64 for a block of 0 or more", name, n.Bits, n.ScaleBits, b.Rows, b.Cols, n.OuterBits)
 	}
 	return nil
 }
@@ -103,6 +107,10 @@ type Precision struct {
 	FromSwiGLU bool    `json:"fromSwiglu,omitempty"`
 
 	KV Numbers `json:"kv,omitzero"` // the cache of keys and values, or of latents; BF16
+
+	// ServeOnly refuses training: there it would keep some layers otherwise, and a Precision is
+	// that of all.
+	ServeOnly bool `json:"serveOnly,omitempty"`
 }
 
 // Precisions returns named recipes:
@@ -123,6 +131,8 @@ type Precision struct {
 //     along tokens
 //   - fp8-serve: weights as deepseek-v3 publishes them and a KV cache of FP8
 //   - mxfp4-experts: experts in MXFP4 and all else in BF16, as gpt-oss is published
+//   - mxfp4, nvfp4, nvfp4-4over6: weights of linear layers in four bits, to be served; nvfp4-4over6
+//     has the bytes of nvfp4
 func Precisions() []Precision {
 	return []Precision{
 		{Name: "bf16"},
@@ -139,6 +149,9 @@ func Precisions() []Precision {
 		},
 		{Name: "fp8-serve", Weights: squares, KV: perTensor},
 		{Name: "mxfp4-experts", Experts: mxfp4},
+		{Name: "mxfp4", Weights: mxfp4, ServeOnly: true},
+		{Name: "nvfp4", Weights: nvfp4, ServeOnly: true},
+		{Name: "nvfp4-4over6", Weights: nvfp4, ServeOnly: true},
 	}
 }
 

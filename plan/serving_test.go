@@ -41,6 +41,29 @@ func TestServedWeights(t *testing.T) {
 	assert.Equal(t, int64(2*671_026_419_200), weights("deepseek-v3", "bf16"))
 	assert.InDelta(t, 673.15e9, float64(weights("deepseek-v3", "fp8-serve")), 0.01e9)
 	assert.Equal(t, int64(65_248_815_744), weights("gpt-oss-120b", "mxfp4-experts"))
+
+	// Llama 3 8B has 8,030,261,248 parameters, of which embedding, head and norms stay as they are. Four
+	// bits and a scale of eight for 16 or 32 are the others; in NVFP4 matrices, of which there are at most
+	// seven in a layer, have four bytes more.
+	const rest = 2*128256*4096 + (2*32+1)*4096
+	const linear = 8_030_261_248 - rest
+	assert.Equal(t, int64(2*rest+linear/2+linear/32), weights("llama-3-8b", "mxfp4"))
+	for _, recipe := range []string{"nvfp4", "nvfp4-4over6"} {
+		outer := weights("llama-3-8b", recipe) - (2*rest + linear/2 + linear/16)
+		assert.Positive(t, outer)
+		assert.LessOrEqual(t, outer, int64(4*7*32))
+	}
+}
+
+// TestServeOnly: what training keeps otherwise is not counted as a training.
+func TestServeOnly(t *testing.T) {
+	m, err := plan.Named("llama-3-8b")
+	require.NoError(t, err)
+	for _, recipe := range []string{"mxfp4", "nvfp4", "nvfp4-4over6"} {
+		_, err = plan.TrainJob{Model: m, Precision: precision(t, recipe), Sequence: 4096}.Memory()
+		require.ErrorIs(t, err, plan.ErrJob)
+		require.ErrorContains(t, err, "precision.name is "+recipe+": it is for serving")
+	}
 }
 
 // TestServedRanks: what all ranks have together is what one would have, but for what is there

@@ -13,27 +13,27 @@ import (
 	"github.com/octavo-fp8/octavo/safetensors"
 )
 
-// found runs a command that finds something: it prints it, and a line on standard error.
+// found runs a command that finds something: it prints that first, and as a line on standard error.
 func found(t *testing.T, verdict string, args ...string) {
 	t.Helper()
 	r := octavo(strings.NewReader(""), args...)
 	require.Equal(t, exitData, r.status)
-	require.Regexp(t, verdict, r.stdout)
+	require.Regexp(t, `^\S+`+verdict+` `, unbroken(r.stdout))
 	require.Regexp(t, `^octavo: [^\n]*`+verdict+`\n$`, r.stderr)
 }
 
 // TestLint checks statuses and what is printed, of a model with one defect of each severity.
 func TestLint(t *testing.T) {
 	sound := filetest.Write(t, map[string]string{"format": "pt"}, filetest.F32("a.weight", []int{1, 1}, 1))
-	require.Contains(t, succeed(t, "lint", sound), ": nothing found\n1 tensors in 1 files, f32, by ")
+	require.Regexp(t, `^\S+: clean: 1 tensor in 1 file, f32, by \d+ rules$`, unbroken(succeed(t, "lint", sound)))
 
 	warned := filetest.Write(t, nil, filetest.F32("a.weight", []int{1, 1}, 1))
-	found(t, ": 1 warning", "lint", warned)
+	found(t, ": 1 warning in 1 file", "lint", warned)
 	succeed(t, "lint", warned, "--fail-on", "error")
 	succeed(t, "lint", warned, "--skip", "metadata-format")
 
 	wrong := filetest.Write(t, nil, filetest.Raw("a.weight", safetensors.F8E4M3, []int{1, 2}, 0x7E, 2))
-	found(t, ": 1 error, 1 warning", "lint", wrong, "--headers")
+	found(t, ": 1 error, 1 warning in 1 tensor and 1 file", "lint", wrong, "--headers")
 	succeed(t, "lint", wrong, "--fail-on", "none")
 	require.Contains(t, succeed(t, "lint", wrong, "--fail-on", "none"), `E scale-missing
   a.weight in `+filepath.Base(wrong)+`
@@ -84,5 +84,6 @@ func TestLint(t *testing.T) {
 	fail(t, 1, "it has no index and no .safetensors file", "lint", t.TempDir())
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "model.safetensors"), []byte("text"), 0o600))
-	found(t, ": 1 error", "lint", dir)
+	found(t, ": 1 error in 1 file", "lint", dir)
+	fail(t, 1, "; directories in it that have: 001, 002, 003, "+filepath.Base(dir), "lint", filepath.Dir(dir))
 }

@@ -66,11 +66,14 @@ func (e *exhibit) names(diagnosis string) bool {
 	return true
 }
 
-// diagnosis is what a report says under "What explains them", in one line, or the first
-// paragraph of one that has no such part.
+// diagnosis is what a report says under "What explains them", in one line, or in lint's of
+// the first rule, or the first paragraph of one that has no such part.
 func diagnosis(report string) string {
-	if _, after, found := strings.Cut(report, "What explains them\n"); found {
-		report = after
+	for _, head := range []string{"What explains them\n", " rules\n\n"} {
+		if _, after, found := strings.Cut(report, head); found {
+			report = after
+			break
+		}
 	}
 	explains, _, _ := strings.Cut(report, "\n\n")
 	return unbroken(explains)

@@ -113,8 +113,7 @@ func TestPlanSliders(t *testing.T) {
 			fail(t, 2, strings.TrimSuffix(s.Refused, "."), args...)
 			continue
 		}
-		out := succeed(t, args...)
-		words := strings.Join(strings.Fields(out), " ")
+		words := strings.Join(strings.Fields(octavo(nil, args...).stdout), " ")
 		require.GreaterOrEqual(t, len(s.Texts), 6)
 		for _, text := range s.Texts {
 			require.Contains(t, words, text, s.Command)
@@ -310,6 +309,6 @@ func factsPage(t *testing.T, which string) string {
 func planPage(t *testing.T, more ...string) string {
 	file := filepath.Join(t.TempDir(), "page.html")
 	args := []string{"plan", "deepseek-v3", "--pp", "16", "--last", "1", "--ep", "64", "--card", "100", "--html", file}
-	succeed(t, append(args, more...)...)
+	octavo(nil, append(args, more...)...)
 	return file
 }

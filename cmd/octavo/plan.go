@@ -188,13 +188,20 @@ func (p *planFlags) run(cmd *cobra.Command, args []string) error {
 	case errors.Is(err, context.Canceled):
 		return stopped(ctx, "no policies were found")
 	case errors.As(err, &least):
-		return errors.New(ask.Refusal(err))
+		ways, searching := ask.Nearest(ctx)
+		if searching != nil {
+			return stopped(ctx, "no policies were found")
+		}
+		return errors.New(ask.Refusal(err) + "; " + planning.NearestText(ways))
 	case errors.Is(err, plan.ErrJob):
 		return usageError{errors.New(ask.Refusal(err))}
 	case err != nil:
 		return err
 	}
-	return p.write(cmd, args, report)
+	if err := p.write(cmd, args, report); err != nil || len(report.TooLarge) == 0 {
+		return err
+	}
+	return errors.New(report.Outcome() + "; " + planning.NearestText(report.Nearest))
 }
 
 // runFacts prints published figures.

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -20,13 +21,23 @@ type planned struct {
 	Stages     []struct{ Weights, Gradients, Optimizer, Activations, Workspace, Cache int64 }
 	Highest    int
 	TooLarge   []int
+	Nearest    []struct{ Flags string }
 	Step       *struct{ Tokens int64 }
 	Run        *struct{ MFU, Days float64 }
 }
 
 func planJSON(t *testing.T, args ...string) (p planned) {
-	require.NoError(t, json.Unmarshal([]byte(succeed(t, append(append([]string{"plan"}, args...), "--json")...)), &p))
+	decodePlan(t, &p, &p.TooLarge, args...)
 	return p
+}
+
+// decodePlan reads the report of plan, whose status is 1 if there are stages that are too large.
+func decodePlan(t *testing.T, report any, tooLarge *[]int, args ...string) {
+	t.Helper()
+	r := octavo(nil, append(append([]string{"plan"}, args...), "--json")...)
+	require.NoError(t, json.Unmarshal([]byte(r.stdout), report), r.stderr)
+	require.Equal(t, len(*tooLarge) > 0, r.status == exitData)
+	require.Equal(t, len(*tooLarge) > 0, r.stderr != "")
 }
 
 // TestPlan takes a case that was measured: 104.30 GiB on 8 B200.
@@ -43,17 +54,28 @@ func TestPlan(t *testing.T) {
 	require.Equal(t, 8, p.Data)
 	require.Equal(t, []int{0}, p.TooLarge)
 
-	text := succeed(t, "plan", config, "--ranks", "8", "--ep", "8", "--card", "100")
-	require.Contains(t, text, "0  0-7         4")
-	require.Contains(t, text, "A card of 100 GiB does not hold 1 stage of 1: ")
-	require.Contains(t, text, "8 ranks, 8 expert parallel, 8 data parallel, ZeRO-1.")
+	require.NotEmpty(t, p.Nearest)
+	for _, w := range p.Nearest {
+		fit := planJSON(t, append(strings.Fields(w.Flags), config, "--ep", "8", "--card", "100")...)
+		require.Empty(t, fit.TooLarge, w.Flags)
+	}
+
+	r := octavo(nil, "plan", config, "--ranks", "8", "--ep", "8", "--card", "100")
+	require.Equal(t, exitData, r.status)
+	require.Contains(t, r.stdout, "0  0-7         4")
+	require.Regexp(t, `^deepseek_v3 does not fit a card of 100 GiB: [0-9.]+ GiB are missing\. A rank`, r.stdout)
+	require.Regexp(t, `^octavo: deepseek_v3 does not fit a card of 100 GiB: [0-9.]+ GiB are missing; nearest that fits: --ranks 16 [(]16 ranks, `, r.stderr)
+	require.Contains(t, r.stdout, "8 ranks, 8 expert parallel, 8 data parallel, ZeRO-1.")
 }
 
 func TestPlanServing(t *testing.T) {
 	p := planJSON(t, "llama-3-70b", "--serve", "--tp", "8", "--batch", "10", "--sequence", "1000")
 	require.EqualValues(t, 10*1000*327_680/8, p.Stages[0].Cache)
 	require.Zero(t, p.Stages[0].Optimizer)
-	require.Contains(t, succeed(t, "plan", "kimi-k2", "--serve"), "a token leaves 70,272 bytes")
+	bf16 := p.Stages[0].Weights
+	p = planJSON(t, "llama-3-70b", "--recipe", "nvfp4", "--serve", "--tp", "8")
+	require.InEpsilon(t, float64(bf16)*4.5/16, float64(p.Stages[0].Weights), 0.1, "but for embedding and head")
+	require.Contains(t, succeed(t, "plan", "kimi-k2", "--serve"), "Each token leaves 70,272 bytes")
 }
 
 func TestPlanTime(t *testing.T) {
@@ -73,8 +95,7 @@ func TestPlanTime(t *testing.T) {
 func TestPlanPolicies(t *testing.T) {
 	args := []string{"llama-3-8b", "--ranks", "8", "--card", "80"}
 	policy := func(text string, more ...string) (s plannedClasses) {
-		out := succeed(t, append(append([]string{"plan", "--json", "--policies", text}, args...), more...)...)
-		require.NoError(t, json.Unmarshal([]byte(out), &s))
+		decodePlan(t, &s, &s.TooLarge, append(append([]string{"--policies", text}, args...), more...)...)
 		return s
 	}
 	for headroom, options := range map[float64][]string{0.1: nil, 0: {"--headroom", "0"}, 0.03: {"--headroom", "0.03"}} {
@@ -114,7 +135,7 @@ func TestPlanPolicies(t *testing.T) {
 	text := succeed(t, append([]string{"plan", "--policies", "search", "--html", page}, args...)...)
 	require.Contains(t, text, "GiB kept of a micro-batch on a rank of stage 0, by class")
 	require.Contains(t, text, "operations of a micro-batch are done again")
-	require.NotContains(t, succeed(t, append([]string{"plan"}, args...)...), "by class")
+	require.NotContains(t, octavo(nil, append([]string{"plan"}, args...)...).stdout, "by class")
 	content, err := os.ReadFile(page)
 	require.NoError(t, err)
 	require.Contains(t, string(content), "<h2>GiB kept of a micro-batch, by class</h2>")
@@ -180,7 +201,8 @@ func TestPlanErrors(t *testing.T) {
 		{2, "--vpp is 2: policies are searched for stages of one chunk", []string{"llama-3-8b", "--pp", "2", "--vpp", "2", "--card", "80", "--policies", "search"}},
 		{2, "--policies: it does not go with --serve", []string{"kimi-k2", "--serve", "--policies", "keep all"}},
 		{2, "--policies with precision deepseek-v3: norms cannot be keep with activations deepseek-v3", []string{"kimi-k2", "--recipe", "deepseek-v3", "--policies", "keep norms"}},
-		{1, "--card is 10 GiB: on a rank of stage 0 at least 65.61 GiB are reserved with a headroom of 10%", []string{"llama-3-8b", "--ranks", "8", "--card", "10", "--policies", "search"}},
+		{2, "--recipe is nvfp4: it is for serving", []string{"llama-3-8b", "--recipe", "nvfp4"}},
+		{1, "--card is 10 GiB: on a rank of stage 0 at least 65.61 GiB are reserved with a headroom of 10%, whatever the policies; nearest that fits: --ranks 32 --tp 8 (32 ranks", []string{"llama-3-8b", "--ranks", "8", "--card", "10", "--policies", "search"}},
 	} {
 		fail(t, c.status, c.want, append([]string{"plan"}, c.args...)...)
 	}

@@ -99,6 +99,10 @@ func (t *Table) Flush() error {
 		}
 	}
 	all, notes := columns(t.text.String()), t.notes
+	if !shrink(all, limit, narrow) { // not all columns are beside each other, and texts need not be narrow
+		all = columns(t.text.String())
+		shrink(all, limit, max(narrow, limit/3))
+	}
 	t.text.Reset()
 	t.notes = nil
 	const widest = 78 // of notes
@@ -108,7 +112,6 @@ func (t *Table) Flush() error {
 	}
 	var b strings.Builder
 	if len(all) > 0 {
-		shrink(all, limit)
 		for rest := all[1:]; ; {
 			n := fitting(all[0], rest, limit)
 			writeColumns(&b, append([]*column{all[0]}, rest[:n]...), func(line int) {
@@ -190,13 +193,13 @@ func plain(text string) string {
 func width(text string) int { return utf8.RuneCountInString(plain(text)) }
 
 // shrink takes room from titles above numbers, and then from texts, the widest first, until
-// columns fit or all are narrow.
-func shrink(all []*column, limit int) {
+// columns fit or no text is wider than the least that it may be. It reports whether they fit.
+func shrink(all []*column, limit, least int) bool {
 	for titles := true; limit > 0; titles = false {
 		total, widest := -gap, -1
 		for i, c := range all {
 			total += c.width + gap
-			if !c.number && c.width > narrow && (widest < 0 || c.width > all[widest].width) {
+			if !c.number && c.width > least && (widest < 0 || c.width > all[widest].width) {
 				widest = i
 			}
 		}
@@ -207,10 +210,11 @@ func shrink(all []*column, limit int) {
 			continue
 		}
 		if total <= limit || widest < 0 {
-			return
+			return total <= limit
 		}
-		all[widest].shorten(max(narrow, all[widest].width-(total-limit)))
+		all[widest].shorten(max(least, all[widest].width-(total-limit)))
 	}
+	return true
 }
 
 // breakTitle breaks the title of numbers into lines that are no wider than they are, if words are not.

@@ -74,6 +74,18 @@ func TestTableMost(t *testing.T) {
 	}
 }
 
+// TestTableSplit: texts are narrow only where all columns are beside each other then.
+func TestTableSplit(t *testing.T) {
+	const text = "a_name_of_20_letters\tone\ttwo\tthree\na_name_of_20_letters\t1000000000\t2000000000\t3000000000\n"
+	for columns, name := range map[int]string{60: "a_name_of_20_letters", 50: "a_na.._letters", 48: "a_na..etters", 45: "a_nam.._letters"} {
+		s := &screen{columns: columns}
+		table := NewTable(s)
+		fmt.Fprint(table, text)
+		require.NoError(t, table.Flush())
+		require.Contains(t, s.String(), "\n"+name+"  1000000000", "%d columns:\n%s", columns, s)
+	}
+}
+
 // TestTableColors: what is wrong is red on a terminal that has colors, and takes no room.
 func TestTableColors(t *testing.T) {
 	for _, colors := range []bool{false, true} {

@@ -14,10 +14,10 @@ import (
 // few is how many findings of a rule are printed unless all are asked for.
 const few = 3
 
-// width is that of what is printed.
-const width = 80
+const clean = "clean" // all is judged and nothing is found
 
-// Verdict says in a few words how many findings there are, and how many tensors are not judged.
+// Verdict says in a few words how many findings there are and in how many places, and how many tensors are
+// not judged.
 func Verdict(r *lint.Report) string {
 	var counts []string
 	for _, s := range []lint.Severity{lint.Error, lint.Warning, lint.Info} {
@@ -30,10 +30,13 @@ func Verdict(r *lint.Report) string {
 			counts = append(counts, fmt.Sprintf("%d %ss", n, s))
 		}
 	}
+	if len(counts) > 0 {
+		counts = []string{strings.Join(counts, ", ") + places(r)}
+	}
 	n := checkpoint.UnreadTensors(r.NotJudged)
 	switch {
 	case len(counts) == 0 && n == 0:
-		counts = append(counts, "nothing found")
+		counts = append(counts, clean)
 	case len(counts) == 0 && n < r.Tensors:
 		counts = append(counts, "nothing found in other tensors")
 	}
@@ -43,56 +46,86 @@ func Verdict(r *lint.Report) string {
 	return strings.Join(counts, ", ")
 }
 
-// WriteText writes the findings by rules, the first few of each unless all is set, and a
-// last line that sums up.
-func WriteText(w io.Writer, r *lint.Report, all bool) error {
-	var b strings.Builder
+// places says in how many tensors findings are, and of those that have none in how many files.
+func places(r *lint.Report) string {
+	tensors, files := map[string]bool{}, map[string]bool{}
+	for _, f := range r.Findings {
+		for _, name := range f.Tensors {
+			tensors[name] = true
+		}
+		if len(f.Tensors) == 0 && f.File != "" {
+			files[f.File] = true
+		}
+	}
+	var in []string
+	if n := len(tensors); n > 0 {
+		in = append(in, textout.Count(n, "tensor"))
+	}
+	if n := len(files); n > 0 {
+		in = append(in, textout.Count(n, "file"))
+	}
+	if len(in) == 0 {
+		return ""
+	}
+	return " in " + strings.Join(in, " and ")
+}
+
+// WriteText writes the verdict, what it is of, and the findings by rules, the first few of each unless all
+// is set.
+func WriteText(stdout io.Writer, r *lint.Report, all bool) error {
+	w := textout.NewWriter(stdout)
+	verdict := textout.Name(r.Path) + ": " + Verdict(r)
+	layout := r.Layout
+	if layout == "" {
+		layout = "no layout that is known"
+	}
+	headers := ""
+	if r.Headers {
+		headers = ", from headers alone"
+	}
+	of := fmt.Sprintf("%s in %s, %s, by %s%s", textout.Count(r.Tensors, "tensor"), textout.Count(r.Files, "file"),
+		layout, textout.Count(len(r.Rules), "rule"), headers)
+	if Verdict(r) == clean {
+		verdict, of = verdict+": "+of, ""
+	}
+	textout.Paragraph(w, verdict, "")
+	if of != "" {
+		textout.Paragraph(w, of, "")
+	}
 	for i := 0; i < len(r.Findings); {
 		f := r.Findings[i]
 		end := i + 1
 		for end < len(r.Findings) && r.Findings[end].Rule == f.Rule && r.Findings[end].Severity == f.Severity {
 			end++
 		}
-		writeRule(&b, r.Findings[i:end], all)
+		fmt.Fprintln(w)
+		writeRule(w, r.Findings[i:end], all)
 		i = end
 	}
-	layout := r.Layout
-	if layout == "" {
-		layout = "no layout that is known"
-	}
-	fmt.Fprintf(&b, "%s: %s\n", textout.Name(r.Path), Verdict(r))
-	headers := ""
-	if r.Headers {
-		headers = ", from headers alone"
-	}
-	fmt.Fprintf(&b, "%d tensors in %d files, %s, by %d rules%s\n", r.Tensors, r.Files, layout, len(r.Rules), headers)
-	_, err := io.WriteString(w, b.String())
-	return err
+	return w.Flush()
 }
 
 // writeRule writes findings of one rule and severity.
-func writeRule(b *strings.Builder, list []lint.Finding, all bool) {
+func writeRule(w textout.Writer, list []lint.Finding, all bool) {
 	f := list[0]
 	letter, _ := f.Severity.MarshalText()
-	fmt.Fprintf(b, "%s %s", letter, f.Rule)
+	fmt.Fprintf(w, "%s %s", letter, f.Rule)
 	if len(list) > 1 {
-		fmt.Fprintf(b, " (%d)", len(list))
+		fmt.Fprintf(w, " (%d)", len(list))
 	}
-	b.WriteByte('\n')
+	fmt.Fprintln(w)
 	for i, f := range list {
 		if i == few && !all {
-			fmt.Fprintf(b, "  and %d more: --all or --json has them\n", len(list)-few)
+			fmt.Fprintf(w, "  and %d more: --all or --json has them\n", len(list)-few)
 			break
 		}
-		b.WriteString("  " + textout.Line(place(f)) + "\n")
-		b.WriteString("    " + textout.Line(f.What) + "\n")
+		fmt.Fprintf(w, "  %s\n    %s\n", textout.Line(place(f)), textout.Line(f.What))
 	}
 	for _, line := range [][2]string{
 		{"so:   ", f.Consequence}, {"mend: ", f.Mend}, {"in:   ", strings.Join(f.Loaders, ", ")},
 	} {
-		b.WriteString("  " + line[0] + strings.TrimSpace(textout.Wrap(line[1], width, "        ")) + "\n")
+		fmt.Fprintf(w, "  %s%s\n", line[0], strings.TrimSpace(textout.Wrap(line[1], textout.Width(w), "        ")))
 	}
-	b.WriteByte('\n')
 }
 
 // place names the tensors of a finding, or its file.
@@ -119,20 +152,20 @@ func place(f lint.Finding) string {
 }
 
 // WriteRules writes the table of rules.
-func WriteRules(w io.Writer) error {
-	var b strings.Builder
+func WriteRules(stdout io.Writer) error {
+	w := textout.NewWriter(stdout)
 	for _, r := range lint.Rules() {
 		letter, _ := r.Severity.MarshalText()
 		data := " "
 		if r.Data {
 			data = "*"
 		}
-		fmt.Fprintf(&b, "%s%s %s\n", letter, data, r.ID)
+		fmt.Fprintf(w, "%s%s %s\n", letter, data, r.ID)
 		for _, text := range []string{r.Title, "seen in " + strings.Join(r.Sources, ", ")} {
-			b.WriteString(textout.Wrap(text, width, "     ") + "\n")
+			textout.Paragraph(w, text, "     ")
 		}
 	}
-	b.WriteString("\nE error, W warning, I info; * reads data, which --headers leaves out\n")
-	_, err := io.WriteString(w, b.String())
-	return err
+	fmt.Fprintln(w)
+	textout.Paragraph(w, "E error, W warning, I info; * reads data, which --headers leaves out", "")
+	return w.Flush()
 }

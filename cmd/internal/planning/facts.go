@@ -30,7 +30,7 @@ func (f Facts) WriteText(stdout io.Writer) error {
 	writeRows(w, f.Columns, f.Rows)
 	fmt.Fprintln(w)
 	for _, line := range f.Sentences {
-		fmt.Fprintln(w, textout.Wrap(line, 80, ""))
+		textout.Paragraph(w, line, "")
 	}
 	return w.Flush()
 }

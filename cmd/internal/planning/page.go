@@ -14,15 +14,14 @@ const mostRows = 256
 
 // putHead adds what was found, and of what.
 func (r *Report) putHead(p *page.Page) {
-	s := r.Stages[r.Highest]
-	outcome, class := fmt.Sprintf("takes %.2f GiB on a rank", gib(s.Total())), ""
-	switch n := len(r.TooLarge); {
-	case n > 0:
-		outcome, class = fmt.Sprintf("does not fit a card of %g GiB on %d of %s", r.Card, n, count(len(r.Stages), "stage")), " class=\"bad\""
+	class := ""
+	switch {
+	case len(r.TooLarge) > 0:
+		class = " class=\"bad\""
 	case r.Headroom != nil:
-		outcome, class = fmt.Sprintf("fits a card of %g GiB", r.Card), " class=\"met\""
+		class = " class=\"met\""
 	}
-	p.Put("<h1%s>%s %s</h1>\n", frame.HTML(class), r.ModelName(), outcome)
+	p.Put("<h1%s>%s</h1>\n", frame.HTML(class), r.Outcome())
 	frame.Each(&p.Body, "<p>%s</p>\n", r.Findings())
 	p.Put("<p>%s %s %s</p>\n", r.ModelText(), r.LayoutText(), r.JobText())
 }
@@ -37,6 +36,9 @@ func (r *Report) putMain(p *page.Page) {
 	p.Put("<h2>GiB on a rank of each stage</h2>\n")
 	columns, rows := r.Table()
 	p.Table(numbers("Memory by stage and kind", columns, rows))
+	if n := len(rows); n > mostRows {
+		p.Put("<p class=\"note\">Tables and charts have the first %s of %s stages; all are in what plan prints, and with --json.</p>\n", mostRows, n)
+	}
 	p.Put("<p class=\"note\">All ranks of a stage need the same, the load of experts being balanced. Activations are kept from the forward to the backward pass; workspace is what lives within a step of the computation, and what the library keeps beside it, when the rank needs most.</p>\n")
 	if r.HasClasses() {
 		p.Put("<h2>GiB kept of a micro-batch, by class</h2>\n")

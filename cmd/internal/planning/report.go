@@ -54,13 +54,15 @@ type Report struct {
 	Card     float64      `json:"card,omitempty"`
 	Headroom *float64     `json:"headroom,omitempty"` // assumed, with Card
 	TooLarge []int        `json:"tooLarge,omitempty"` // stages of which a card cannot hold what is reserved
+	Nearest  []Way        `json:"nearest,omitempty"`  // with which it can
 
 	// FLOPs are those of a token: of training, or of the next one when serving.
 	FLOPs plan.Compute `json:"flops"`
 	Step  *plan.Step   `json:"step,omitempty"`
 	Run   *Run         `json:"run,omitempty"`
 
-	ask Ask
+	ask      Ask
+	searched bool // for Nearest
 }
 
 // Training is what a training was asked about.
@@ -92,8 +94,19 @@ type Run struct {
 	Stated string  `json:"stated"` // "mfu" or "days"; the other follows
 }
 
-// New answers. Its error is one of package plan, or that of ctx.
+// New answers, and searches for what a card holds that does not hold this. Its error is one of package plan,
+// or that of ctx.
 func New(ctx context.Context, a Ask) (*Report, error) {
+	r, err := answer(ctx, a)
+	if err == nil && len(r.TooLarge) > 0 {
+		r.Nearest, err = a.Nearest(ctx)
+		r.searched = true
+	}
+	return r, err
+}
+
+// answer is New without the search.
+func answer(ctx context.Context, a Ask) (*Report, error) {
 	r := &Report{Card: a.Card, ask: a}
 	var err error
 	if a.Serve != nil {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -59,7 +60,8 @@ func TestPage(t *testing.T) {
 		var text bytes.Buffer
 		require.NoError(t, r.WritePage(&text, "octavo plan llama-3-70b", "octavo test"))
 		require.Contains(t, text.String(), "octavo plan llama-3-70b")
-		require.Contains(t, text.String(), "<h1 class=\"bad\">llama-3-70b does not fit a card of 10 GiB on ")
+		require.Contains(t, text.String(), "<h1 class=\"bad\">llama-3-70b does not fit a card of 10 GiB: ")
+		require.Contains(t, text.String(), "<p>N"+NearestText(r.Nearest)[1:]+".</p>")
 		require.NotContains(t, text.String(), "fits a card")
 	}
 	a.Card = 1000
@@ -67,14 +69,21 @@ func TestPage(t *testing.T) {
 	require.NoError(t, err)
 	var text bytes.Buffer
 	require.NoError(t, r.WritePage(&text, "octavo plan llama-3-70b", "octavo test"))
-	require.Contains(t, text.String(), "<h1 class=\"met\">llama-3-70b fits a card of 1000 GiB</h1>")
+	require.Contains(t, text.String(), "<h1 class=\"met\">llama-3-70b fits a card of 1000 GiB: ")
 	require.NotContains(t, text.String(), "does not fit")
+	require.NotContains(t, text.String(), "earest that fits")
+	require.NotContains(t, text.String(), "Tables and charts have")
 	a.Card = 0
 	r, err = New(t.Context(), a)
 	require.NoError(t, err)
 	text.Reset()
 	require.NoError(t, r.WritePage(&text, "octavo plan llama-3-70b", "octavo test"))
-	require.Regexp(t, `<h1>llama-3-70b takes [0-9.]+ GiB on a rank</h1>`, text.String())
+	require.Regexp(t, `<h1>llama-3-70b takes [0-9.]+ GiB on a rank of stage [0-9]+, which needs most</h1>`, text.String())
+
+	r.Stages = slices.Repeat(r.Stages[:1], 300)
+	text.Reset()
+	require.NoError(t, r.WritePage(&text, "octavo plan llama-3-70b", "octavo test"))
+	require.Contains(t, text.String(), "Tables and charts have the first 256 of 300 stages")
 }
 
 // TestStageChart: kinds stand on each other, up to what is reserved.
@@ -176,7 +185,7 @@ func TestWhatIfServes(t *testing.T) {
 	got, err := WhatIf(change, nil)
 	require.NoError(t, err)
 	require.Equal(t, "octavo plan llama-3-70b --serve --tp 8 --batch 10 --recipe fp8-serve", got.Command)
-	require.Contains(t, string(got.Head), "Serves in fp8-serve: 10 sequences of 1,000 tokens")
+	require.Contains(t, string(got.Head), "Serves in fp8-serve: 10 sequences of 1,000 tokens at a time")
 	require.Equal(t, 1, change.Ask.Serve.Sequences)
 
 	r, err := New(t.Context(), change.Ask)
@@ -185,6 +194,17 @@ func TestWhatIfServes(t *testing.T) {
 	require.NoError(t, r.WritePage(&page, "", ""))
 	require.Contains(t, page.String(), `<label>sequences at once on a data-parallel rank <input type="range" name="batch"`)
 	require.NotContains(t, page.String(), "sequences of a micro-batch")
+	require.Contains(t, page.String(), "<option>nvfp4</option>")
+	change.Values["recipe"] = "nvfp4"
+	got, err = WhatIf(change, nil)
+	require.NoError(t, err)
+	require.Contains(t, string(got.Head), "Serves in nvfp4")
+	r, err = New(t.Context(), ask(t, "llama-3-8b", plan.Layout{}))
+	require.NoError(t, err)
+	page.Reset()
+	require.NoError(t, r.WritePage(&page, "", ""))
+	require.NotContains(t, page.String(), "nvfp4", "which is for serving")
+	require.Contains(t, page.String(), "<option>fp8</option>")
 }
 
 // TestSteps: sliders have what was asked, whatever it is.
@@ -210,9 +230,11 @@ func TestFits(t *testing.T) {
 		return strings.Join(strings.Fields(out.String()), " "), html.String(), object
 	}
 	text, page, object := all(r)
-	require.NotContains(t, text, "A card of")
-	require.NotContains(t, page, "A card of")
-	require.NotContains(t, text, "reserved")
+	for _, of := range []string{text, page} {
+		require.NotContains(t, of, "a card of")
+		require.NotContains(t, of, "headroom of")
+	}
+	require.Regexp(t, `^llama-3-70b takes [0-9.]+ GiB on a rank of stage 0, which needs most\. llama`, text)
 	require.Contains(t, text, "Fragments, contexts of devices")
 	require.NotContains(t, object, "headroom")
 
@@ -229,9 +251,12 @@ func TestFits(t *testing.T) {
 		r, err := New(t.Context(), a)
 		require.NoError(t, err)
 		text, page, object = all(r)
-		holds := fmt.Sprintf("A card of %g GiB holds that: ", c.card)
-		not := fmt.Sprintf("A card of %g GiB does not hold ", c.card)
-		says := fmt.Sprintf("GiB are reserved on stage %d, with a headroom of %.4g%% for fragments.", r.Highest, 100*c.headroom)
+		spare := c.card - counted*(1+c.headroom) // which is rounded against the card
+		holds := fmt.Sprintf("llama-3-70b fits a card of %g GiB: %.2f GiB are spare", c.card, math.Floor(100*spare)/100)
+		not := fmt.Sprintf("llama-3-70b does not fit a card of %g GiB: %.2f GiB are missing", c.card, math.Ceil(-100*spare)/100)
+		says := fmt.Sprintf("A rank of stage %d needs most, %.2f GiB, %.2f with a headroom of %.4g%% for fragments",
+			r.Highest, counted, math.Ceil(100*counted*(1+c.headroom))/100, 100*c.headroom)
+		require.True(t, strings.HasPrefix(text, "llama-3-70b"), "the verdict is the first line")
 		for _, of := range []string{text, page} {
 			require.Equal(t, c.holds, strings.Contains(of, holds), c)
 			require.Equal(t, !c.holds, strings.Contains(of, not), c)
@@ -251,9 +276,90 @@ func TestServing(t *testing.T) {
 	require.EqualValues(t, 70_272, r.Serving.KVBytes)
 	var text bytes.Buffer
 	require.NoError(t, r.WriteText(&text))
-	require.Contains(t, text.String(), "a token leaves 70,272 bytes")
+	require.Contains(t, text.String(), "Each token leaves 70,272 bytes")
+	require.Contains(t, text.String(), "Most is needed while ")
 	require.NotContains(t, text.String(), "optimizer")
+	require.NotContains(t, text.String(), "chunks of")
+	require.Contains(t, text.String(), "1 sequence of 100 tokens at a time on each\ndata-parallel rank.\n")
 	t.Log("\n" + text.String())
+	r, err = New(t.Context(), Ask{Serve: &plan.ServeJob{Model: m, Tokens: 100, Sequences: 3, Chunk: 250}})
+	require.NoError(t, err)
+	require.Equal(t, "Serves in a precision of its own: 3 sequences of 100 tokens at a time on each data-parallel rank; prompts are computed in chunks of 250 tokens.", r.JobText())
+}
+
+// TestNearest: what is said to fit does, and nothing nearer of what is searched; where one flag suffices, no
+// two are changed.
+func TestNearest(t *testing.T) {
+	fits := func(a Ask, ranks, tp, pp, batch int) bool {
+		for i, n := range []int{ranks, tp, pp, batch} {
+			*knobs[i].of(&a) = n
+		}
+		r, err := answer(t.Context(), a)
+		if err != nil {
+			require.ErrorIs(t, err, plan.ErrJob)
+		}
+		return err == nil && len(r.TooLarge) == 0
+	}
+	served := ask(t, "llama-3-70b", plan.Layout{})
+	served.Serve = &plan.ServeJob{Model: served.Train.Model, Sequences: 64, Tokens: 8192}
+	trained := ask(t, "llama-3-8b", plan.Layout{Ranks: 8, Zero: 1})
+	trained.Train.Batch = 8
+	large := ask(t, "llama-3-70b", plan.Layout{Zero: 1})
+	for _, c := range []struct {
+		a                    Ask
+		card                 float64
+		ranks, tp, pp, batch int // that were asked for
+		want                 []string
+	}{
+		{served, 200, 0, 1, 1, 64, []string{"--tp 2", "--pp 2", "--batch 16"}},
+		{trained, 150, 8, 1, 1, 8, nil},
+		{large, 80, 1, 1, 1, 1, nil},
+	} {
+		c.a.Card, c.a.Headroom = c.card, 0.1
+		r, err := New(t.Context(), c.a)
+		require.NoError(t, err)
+		require.NotEmpty(t, r.TooLarge)
+		require.NotEmpty(t, r.Nearest)
+		var flags []string
+		pairs := false
+		for _, w := range r.Nearest {
+			flags = append(flags, w.Flags)
+			ranks, tp, pp, batch := c.ranks, c.tp, c.pp, c.batch
+			if ranks == 1 {
+				ranks = 0
+			}
+			words := strings.Fields(w.Flags)
+			pairs = pairs || len(words) > 2
+			for i := 0; i < len(words); i += 2 {
+				_, err := fmt.Sscan(words[i+1], map[string]*int{"--ranks": &ranks, "--tp": &tp, "--pp": &pp, "--batch": &batch}[words[i]])
+				require.NoError(t, err)
+			}
+			require.True(t, fits(c.a, ranks, tp, pp, batch), w.Flags)
+			if len(words) > 2 {
+				continue
+			}
+			for n := c.tp + 1; n < tp; n++ {
+				require.False(t, fits(c.a, c.ranks, n, c.pp, c.batch))
+			}
+			for n := c.pp + 1; n < pp; n++ {
+				require.False(t, fits(c.a, c.ranks, c.tp, n, c.batch))
+			}
+			require.False(t, batch < c.batch && fits(c.a, c.ranks, c.tp, c.pp, 2*batch))
+			require.False(t, ranks > c.ranks && fits(c.a, ranks/2, c.tp, c.pp, c.batch))
+		}
+		if c.want != nil {
+			require.Equal(t, c.want, flags)
+		}
+		for n := 2; pairs && n <= 128; n++ {
+			require.False(t, fits(c.a, 0, n, 1, 1) || fits(c.a, 0, 1, n, 1) || fits(c.a, n, 1, 1, 1))
+		}
+		t.Log(flags)
+	}
+	large.Card = 0.5
+	r, err := New(t.Context(), large)
+	require.NoError(t, err)
+	require.Empty(t, r.Nearest)
+	require.Contains(t, r.Findings(), "Nothing that fits was found with other values of one or two of --ranks, --tp, --pp and --batch.")
 }
 
 // written returns facts as text that fits 80 columns, and their page and JSON.

@@ -3,6 +3,7 @@ package planning
 import (
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,18 +15,25 @@ import (
 // WriteText prints the report for people.
 func (r *Report) WriteText(stdout io.Writer) error {
 	w := textout.NewWriter(stdout)
-	for _, line := range []string{r.ModelText(), r.LayoutText(), r.JobText()} {
-		fmt.Fprintln(w, textout.Wrap(line, 80, ""))
+	say := func(lines ...string) {
+		for _, line := range lines {
+			textout.Paragraph(w, line, "")
+		}
 	}
+	outcome, found := r.Outcome()+".", r.Findings()
+	if r.Headroom != nil {
+		outcome, found = outcome+" "+found[0], found[1:]
+	}
+	say(append([]string{outcome}, found...)...)
+	fmt.Fprintln(w)
+	say(r.ModelText(), r.LayoutText(), r.JobText())
 	fmt.Fprintf(w, "\nGiB on a rank of each stage\n\n")
 	r.writeTable(w)
 	if r.HasClasses() {
 		r.writeClasses(w)
 	}
 	fmt.Fprintln(w)
-	for _, line := range append(r.Findings(), r.Sentences()...) {
-		fmt.Fprintln(w, textout.Wrap(line, 80, ""))
-	}
+	say(r.Sentences()...)
 	return w.Flush()
 }
 
@@ -143,12 +151,15 @@ func (r *Report) LayoutText() string {
 // JobText says what is done.
 func (r *Report) JobText() string {
 	if s := r.Serving; s != nil {
-		return fmt.Sprintf("Serves in %s: %s of %s on each data-parallel rank, %s at once.", r.recipe(),
-			count(s.Sequences, "sequence"), count(s.Tokens, "token"), grouped(int64(s.Chunk)))
+		text := fmt.Sprintf("Serves in %s: %s of %s at a time on each data-parallel rank", r.recipe(), count(s.Sequences, "sequence"), count(s.Tokens, "token"))
+		if int64(s.Chunk) < int64(s.Sequences)*int64(s.Tokens) {
+			text += fmt.Sprintf("; prompts are computed in chunks of %s", count(s.Chunk, "token"))
+		}
+		return text + "."
 	}
 	t := r.Training
-	return fmt.Sprintf("Trains in %s: sequences of %s, %s in a micro-batch, %s in a step of a data-parallel rank.",
-		r.recipe(), count(t.Sequence, "token"), grouped(int64(t.Batch)), count(t.Batches, "micro-batch"))
+	return fmt.Sprintf("Trains in %s: a step is %s on each data-parallel rank, each of %s of %s.",
+		r.recipe(), count(t.Batches, "micro-batch"), count(t.Batch, "sequence"), count(t.Sequence, "token"))
 }
 
 // recipe is the name of the precision.
@@ -159,15 +170,39 @@ func (r *Report) recipe() string {
 	return textout.Name(r.Precision.Name)
 }
 
-// Findings say whether a card holds it, and how long it takes, if that was asked.
+// Outcome is the finding: whether a card holds it and by how much, or without one what it takes.
+func (r *Report) Outcome() string {
+	s := r.Stages[r.Highest]
+	if r.Headroom == nil {
+		text := fmt.Sprintf("%s takes %.2f GiB on a rank", r.ModelName(), gib(s.Total()))
+		if len(r.Stages) > 1 {
+			text += fmt.Sprintf(" of stage %d, which needs most", s.Stage)
+		}
+		return text
+	}
+	spare := r.ask.card() - s.Reserved(*r.Headroom)
+	if len(r.TooLarge) > 0 {
+		return fmt.Sprintf("%s does not fit a card of %g GiB: %.2f GiB are missing", r.ModelName(), r.Card, gibUp(-spare))
+	}
+	return fmt.Sprintf("%s fits a card of %g GiB: %.2f GiB are spare", r.ModelName(), r.Card, math.Abs(gibUp(-spare)))
+}
+
+// Findings say what a card is to hold, and with which flags one would, and how long it takes, if that was asked.
 func (r *Report) Findings() (all []string) {
 	if s := r.Stages[r.Highest]; r.Headroom != nil {
-		fits := "holds that"
-		if n := len(r.TooLarge); n > 0 {
-			fits = fmt.Sprintf("does not hold %s of %d", count(n, "stage"), len(r.Stages))
+		most := "A rank needs"
+		if len(r.Stages) > 1 {
+			most = fmt.Sprintf("A rank of stage %d needs most,", s.Stage)
 		}
-		all = append(all, fmt.Sprintf("A card of %g GiB %s: %.2f GiB are reserved on stage %d, with a headroom of %.4g%% for fragments.",
-			r.Card, fits, gibUp(s.Reserved(*r.Headroom)), s.Stage, *r.Headroom*100))
+		most += fmt.Sprintf(" %.2f GiB, %.2f with a headroom of %.4g%% for fragments", gib(s.Total()), gibUp(s.Reserved(*r.Headroom)), *r.Headroom*100)
+		if n := len(r.TooLarge); n > 0 && len(r.Stages) > 1 {
+			most += fmt.Sprintf("; %d of %s do not fit", n, count(len(r.Stages), "stage"))
+		}
+		all = append(all, most+".")
+	}
+	if r.searched {
+		text := NearestText(r.Nearest)
+		all = append(all, "N"+text[1:]+".")
 	}
 	return append(all, r.run()...)
 }
@@ -175,12 +210,16 @@ func (r *Report) Findings() (all []string) {
 // Sentences say what else follows from the table.
 func (r *Report) Sentences() []string {
 	s := r.Stages[r.Highest]
-	most := fmt.Sprintf("Stage %d needs most: %.2f GiB on each of its ranks, at: %s", s.Stage, gib(s.Total()), s.At)
-	if r.Training != nil {
-		most += fmt.Sprintf(", with %s kept, of %.2f GiB for a micro-batch on all of them", count(s.InFlight, "forward pass"), gib(s.Microbatch))
-		if r.Layout.Virtual == 1 {
-			most = strings.Replace(most, " on all of them", "", 1)
-		}
+	at, pass, trains := strings.Cut(s.At, ", ")
+	most := fmt.Sprintf("Most is needed while %s is computed", at)
+	if trains {
+		most = fmt.Sprintf("Most is needed in the %s pass of %s", pass, at)
+	}
+	switch {
+	case r.Training != nil && r.Layout.Virtual > 1:
+		most += fmt.Sprintf(", with activations of %s of layers kept; those of a micro-batch on all chunks are %.2f GiB", count(s.InFlight, "chunk"), gib(s.Microbatch))
+	case r.Training != nil:
+		most += fmt.Sprintf(", with the activations of %s kept, %.2f GiB each", count(s.InFlight, "micro-batch"), gib(s.Microbatch))
 	}
 	uncounted := "Fragments, contexts of devices and buffers of communication are not counted."
 	if r.Headroom != nil {
@@ -193,7 +232,7 @@ func (r *Report) Sentences() []string {
 func (r *Report) compute() string {
 	f := r.FLOPs
 	if r.Serving != nil {
-		return fmt.Sprintf("The next token after all others takes %s, %s of them in products with weights; in all layers a token leaves %s bytes of keys and values.",
+		return fmt.Sprintf("The last token of a sequence takes %s, %s of them in products with weights. Each token leaves %s bytes of keys and values in all layers together.",
 			flops(f.Masked()), flops(f.Products), grouped(r.Serving.KVBytes))
 	}
 	return fmt.Sprintf("A token takes %s with a causal mask: %s in products with weights and %s in attention (%s without the mask).",
@@ -207,7 +246,7 @@ func (r *Report) step() []string {
 		return nil
 	}
 	rate := s.FLOPs / (s.Seconds * float64(r.Layout.Ranks))
-	return []string{fmt.Sprintf("A step has %s, which are %s, and takes %.4g s at %.4g TFLOP/s a card. Stages wait for each other for %.1f%% of the time that they work, which is a part of what the efficiency is below 100%%.",
+	return []string{fmt.Sprintf("A step has %s, which are %s, and takes %.4g s at %.4g TFLOP/s a card. Stages wait for each other for %.1f%% of the time that they work, which is one reason why the MFU is below 100%%.",
 		count64(s.Tokens, "token"), flops(s.FLOPs), s.Seconds, rate/1e12, 100*s.Bubble)}
 }
 

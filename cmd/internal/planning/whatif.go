@@ -91,7 +91,7 @@ func WhatIf(c Change, _ *io.SectionReader) (Changed, error) {
 		return Changed{}, err
 	}
 	out := Changed{Command: a.command()}
-	r, err := New(context.Background(), a)
+	r, err := answer(context.Background(), a)
 	if errors.Is(err, plan.ErrJob) {
 		out.Refused = a.Refusal(err)
 		return out, nil
@@ -129,7 +129,7 @@ func (a Ask) Refusal(err error) string {
 	return strings.NewReplacer(
 		"layout.ranks", "--ranks", "layout.tensor", "--tp", "layout.context", "--cp", "layout.pipeline", "--pp", "layout.virtual", "--vpp",
 		"layout.group", "--group", "layout.first", "--first", "layout.last", "--last", "layout.expertTensor", "--etp", "layout.expert", "--ep",
-		"policies[0] ", "--policies ", "layout.wholeSequence", "--no-sp", "layout.zero", "--zero", "batches is", "--micro-batches is", "sequence is", "--sequence is",
+		"precision.name is", "--recipe is", "policies[0] ", "--policies ", "layout.wholeSequence", "--no-sp", "layout.zero", "--zero", "batches is", "--micro-batches is", "sequence is", "--sequence is",
 	).Replace(strings.TrimPrefix(err.Error(), "plan: "))
 }
 
@@ -164,6 +164,9 @@ func (r *Report) putControls(p *page.Page) {
 	}
 	p.Put("<label>recipe <select name=\"%s\">", recipeFlag)
 	for _, recipe := range plan.Precisions() {
+		if recipe.ServeOnly && a.Serve == nil {
+			continue
+		}
 		chosen := frame.HTML("")
 		if recipe.Name == a.precision().Name {
 			chosen = " selected"

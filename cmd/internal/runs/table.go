@@ -11,9 +11,6 @@ import (
 	"github.com/octavo-fp8/octavo/internal/textout"
 )
 
-// lineWidth is the number of columns of a terminal that lines fit into.
-const lineWidth = 80
-
 // WriteText writes the runs side by side for people.
 func (s *Set) WriteText(stdout io.Writer) error {
 	w := textout.NewWriter(stdout)
@@ -30,6 +27,12 @@ func (s *Set) WriteText(stdout io.Writer) error {
 }
 
 func (s *Set) writeTrain(w io.Writer) {
+	if notes := s.said(); len(notes) > 0 {
+		for _, note := range notes {
+			textout.Paragraph(w, note, "")
+		}
+		fmt.Fprintln(w)
+	}
 	table := textout.NewTable(w)
 	fmt.Fprintf(table, "train\tsteps\tFP32\t%s\tgap %%\theld out %%\tspikes\tskips\ttime\n", s.MultipliesIn())
 	for _, t := range s.Train {
@@ -38,10 +41,8 @@ func (s *Set) writeTrain(w io.Writer) {
 			t.FP32.Spikes, t.FP8.Spikes, t.FP32.Skips, t.FP8.Skips, short(t.FP32.Time+t.FP8.Time))
 	}
 	table.Flush()
-	io.WriteString(w, "\n"+wrapped("", "Losses are means of the last tenth of the steps. Spikes and skipped steps are those of FP32/"+s.MultipliesIn()+", the time is that of both."))
-	for _, note := range s.said() {
-		io.WriteString(w, wrapped("", note))
-	}
+	fmt.Fprintln(w)
+	textout.Paragraph(w, "Losses are means of the last tenth of the steps. Spikes and skipped steps are those of FP32/"+s.MultipliesIn()+", the time is that of both.", "")
 	fmt.Fprintln(w)
 	s.writeOptions(w)
 }
@@ -74,7 +75,7 @@ func (s *Set) writeOptions(w io.Writer) {
 	if len(s.Train) == 1 {
 		head = "Options: "
 	}
-	io.WriteString(w, wrapped("", head+s.Train[0].list(common)+"."))
+	textout.Paragraph(w, head+s.Train[0].list(common)+".", "")
 }
 
 // list returns options as a sentence has them.
@@ -94,8 +95,6 @@ func (t Train) OptionText(name string) string {
 	return "not known"
 }
 
-func wrapped(indent, text string) string { return textout.Wrap(text, lineWidth, indent) + "\n" }
-
 // openNote says what the columns of experiments mean.
 const openNote = "Open are goals that are undecided, the interval being on both sides of a limit, or not " +
 	"judged, for too small a sample. Caught are controls."
@@ -112,10 +111,12 @@ func (s *Set) writeLab(w io.Writer) {
 		}
 	}
 	table.Flush()
-	io.WriteString(w, "\n"+wrapped("", openNote))
+	fmt.Fprintln(w)
+	textout.Paragraph(w, openNote, "")
 	for _, c := range s.Comparisons() {
 		if len(c.Runs) > 1 {
-			io.WriteString(w, "\n"+c.text())
+			fmt.Fprintln(w)
+			c.write(w)
 		}
 	}
 }
@@ -156,20 +157,19 @@ func (e Experiment) Undecided() int { return e.Count(Undecided) }
 // NotJudged returns how many goals the run was too short for.
 func (e Experiment) NotJudged() int { return e.Count(NotJudged) }
 
-// text lists what became of each goal in each run.
-func (c Comparison) text() string {
-	text := wrapped("", textout.Line(c.Name+": "+c.Title))
+// write lists what became of each goal in each run.
+func (c Comparison) write(w io.Writer) {
+	textout.Paragraph(w, textout.Line(c.Name+": "+c.Title), "")
 	for _, g := range c.Goals {
-		text += wrapped("  ", textout.Line(g.What))
+		textout.Paragraph(w, textout.Line(g.What), "  ")
 		for i, of := range g.Of {
 			said := "no such goal"
 			if of != nil {
 				said = fmt.Sprintf("%s: %s (wanted: %s)", of.Shown(), of.Got, of.Want)
 			}
-			text += textout.Fold("    "+textout.Name(c.Runs[i])+": "+strings.Join(strings.Fields(textout.Line(said)), " "), lineWidth) + "\n"
+			fmt.Fprintln(w, textout.Fold("    "+textout.Name(c.Runs[i])+": "+strings.Join(strings.Fields(textout.Line(said)), " "), textout.Width(w)))
 		}
 	}
-	return text
 }
 
 // Shown returns the outcome as the pages of experiments have it.

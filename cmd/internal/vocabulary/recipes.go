@@ -213,11 +213,6 @@ func trainable(name string) string {
 }
 
 func planned(name string) string {
-	for _, r := range nn.Recipes() {
-		if r.Name == name {
-			return fmt.Sprintf("the last layers of %s are in BF16, and plan has one recipe for all layers", name)
-		}
-	}
 	return fmt.Sprintf("%s says how scales are computed, and plan counts bytes: give one of %s", name, strings.Join(precisions(), ", "))
 }
 
