@@ -491,7 +491,7 @@ func TestSentences(t *testing.T) {
 		{"the test fails 6 of 6 correct kernels, and had nothing to catch: none of 1", "zero tolerance of nothing", "zero tolerance"},
 		{", and fails 4 correct kernels that are not claimed", "tight", "loose"},
 		{"that are not claimed", "zero tolerance", "empty"},
-		{"bound none: correct kernels have the bits of the model", "no float32", "tight"},
+		{"bound none: correct kernels have the bits that are claimed", "no float32", "tight"},
 		{"how far correct kernels may be from the exact product", "tight", "no float32"},
 		{"the reference does not have the bits that are demanded", "no float32", "wrong reference"},
 		{"THE REFERENCE IS WRONG: ", "wrong reference", "tight"},

@@ -89,7 +89,7 @@ func (r *Report) WriteText(w io.Writer, all bool) error {
 func (r *Report) terms() []verdict.Line {
 	bound := verdict.Linef("bound", "%s at most, root mean square %s: how far correct kernels may be from the exact product", number(r.Bound), number(r.BoundRMS))
 	if r.Bits {
-		bound = verdict.Line{Name: "bound", Value: "none: correct kernels have the bits of the model that is claimed"}
+		bound = verdict.Line{Name: "bound", Value: "none: correct kernels have the bits that are claimed"}
 	}
 	return []verdict.Line{
 		verdict.Linef("C", "[%d, %d] %v, K = %d, largest %s, root mean square %s", r.M, r.N, r.Type, r.K, number(r.Largest), number(r.RMS)),

@@ -147,5 +147,9 @@ func (v *Verdict) meant() string {
 	if f.Kind != "unpromoted" && f.Kind != "other-promotion" || f.Where != (fault.Region{}) {
 		return ""
 	}
-	return fmt.Sprintf("a kernel that is meant to sum so is right if it has the bits of those sums: demand them with model %s, promote %d", f.Model, f.By)
+	promoted := ""
+	if f.By > 0 {
+		promoted = fmt.Sprintf(", promoted every %d products", f.By)
+	}
+	return fmt.Sprintf("a kernel that is meant to sum so is right if it has the bits of those sums: demand those of model %s%s", f.Model, promoted)
 }

@@ -3,6 +3,7 @@ package judge
 import (
 	"fmt"
 	"math"
+	"strings"
 
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/gemm"
@@ -115,7 +116,7 @@ func NewOperand(t *tensor.Tensor) Operand {
 
 // String describes the operand in one line.
 func (o Operand) String() string {
-	text := fmt.Sprintf("%s, %s %v, one scale for %s", textout.Quoted(o.Name), o.Format, o.Shape, o.Block)
+	text := fmt.Sprintf("%s, %s %v, one scale for %s", textout.Quoted(o.Name), o.Format, o.Shape, o.shares())
 	if o.ScaleFormat != tensor.Float32Scales {
 		text += ", " + o.ScaleFormat.String()
 	}
@@ -126,6 +127,22 @@ func (o Operand) String() string {
 		text += "; " + limit
 	}
 	return text
+}
+
+// shares says what shares a scale.
+func (o Operand) shares() string {
+	rows, cols, _ := strings.Cut(o.Block, "x")
+	switch {
+	case o.Block == "row":
+		return "each row"
+	case o.Block == "tensor":
+		return "the tensor"
+	case rows == "all":
+		return cols + " columns of all rows"
+	case cols == "all":
+		return rows + " rows"
+	}
+	return o.Block
 }
 
 // Limit says that swapped scales would not be seen, where more than a quarter of their
