@@ -263,7 +263,7 @@ func TestIdentify(t *testing.T) {
 		require.NoError(t, id.WritePage(&b, "octavo identify", ""))
 		_, notJudged, _ := strings.Cut(b.String(), "<h2>Not judged</h2>")
 		for _, c := range append(id.Same, id.Nearest...) {
-			require.Equal(t, len(got.Outer.Scales) == 0, c.outer() == "none", "outer scales that are not there are not right")
+			require.Equal(t, len(e.got.Outer.Scales) == 0, c.outer() == "none", "outer scales that are not there are not right")
 			require.NotRegexp(t, `[ >]`+regexp.QuoteMeta(string(c.Profile))+`[,:]`, notJudged)
 		}
 		require.Regexp(t, `[ >]te-delayed[,:][^<]*scales follow from earlier steps`, notJudged)
