@@ -23,6 +23,9 @@ func (r *Report) WritePage(w io.Writer, command, machine string) error {
 	if wrong := r.wrong(); wrong != "" {
 		b.Put("<p class=\"alarm\">%s</p>\n", wrong)
 	}
+	if r.FalseFailures > 0 { // what is worst is first
+		r.putHonest(b)
+	}
 	if r.Survive > 0 {
 		r.putSurvivors(b)
 	}
@@ -30,9 +33,9 @@ func (r *Report) WritePage(w io.Writer, command, machine string) error {
 		r.putCase(b)
 	}
 	verdict.PutLines(b, "What was audited", r.terms())
-	b.Put("<h2>Correct kernels</h2>\n")
-	b.Table(page.Table{Label: "Correct kernels", Columns: page.Columns("", "kernel", "test", "measured"),
-		Rows: page.Rows(r.Honest, func(h Honest) []any { return []any{r.name(&h), h.says(), values(r.Test.Criteria, h.Values)} })})
+	if r.FalseFailures == 0 {
+		r.putHonest(b)
+	}
 	if r.Proposal != nil {
 		r.Proposal.put(b)
 	}
@@ -52,6 +55,19 @@ func (r *Report) WritePage(w io.Writer, command, machine string) error {
 		verdict.Fold(b, fmt.Sprintf("All %d, and what the test measured", r.Caught), all.HTML())
 	}
 	return p.Write(w)
+}
+
+// putHonest adds what the test says of correct kernels.
+func (r *Report) putHonest(b *page.Body) {
+	b.Put("<h2>Correct kernels</h2>\n")
+	b.Table(page.Table{Label: "Correct kernels", Columns: page.Columns("", "kernel", "test", "measured"),
+		Rows: page.Rows(r.Honest, func(h Honest) []any {
+			says := any(h.says())
+			if !h.Pass {
+				says = page.Format(`<span class="bad">%s</span>`, says)
+			}
+			return []any{r.name(&h), says, values(r.Test.Criteria, h.Values)}
+		})})
 }
 
 // putSurvivors adds the faults that pass, the worst of them in sight.

@@ -81,9 +81,11 @@ func (v *Verdict) codes() []rowCodes {
 	}
 }
 
+const perLine = 16 // codes
+
 // codeLines breaks codes, of which the first is that of product k, into lines.
 func codeLines(hex string, k int) (lines []string) {
-	const perLine, mostLines = 16, 8
+	const mostLines = 8
 	for lo := 0; lo < len(hex); lo += 2 * perLine {
 		if len(lines) == mostLines {
 			return append(lines, fmt.Sprintf("and %d more", (len(hex)-lo)/2))
