@@ -168,6 +168,9 @@ func parseFault(text string) (fault.Fault, error) {
 	if err := d.Decode(&f); err != nil {
 		return f, fmt.Errorf("want a fault as --json prints it: %w", err)
 	}
+	if f.Kind == fault.None {
+		return f, errors.New("want a fault as --json prints it, with its kind")
+	}
 	return f, nil
 }
 

@@ -176,6 +176,7 @@ func TestAuditMisuse(t *testing.T) {
 		"--a-scale-format is not for --case":  {"--case", "vllm-29470", "--a-scale-format", "ue4m3"},
 		"are the same file":                   {"--generate", "8x8x32", "--rtol", "1", "--worst", "x", "--operands", "x"},
 		"--bound is for --model exact":        {"--generate", "8x8x32", "--rtol", "1", "--model", "ada-mma", "--bound", "float32"},
+		"with its kind":                       {"--generate", "8x8x32", "--rtol", "1", "--fault", "{}"},
 		"--html does nothing beside --list":   {"--list", "--html", "x"},
 		"--rtol does nothing beside --list":   {"--list", "--rtol", "1"},
 		"--list reads nothing: leave a out":   {"--list", "a"},

@@ -153,7 +153,7 @@ func (o Operand) Limit() string {
 	case o.Scales > 1 && o.Distinct == 1:
 		return fmt.Sprintf("its %d scales are all equal: swapped scales would not be seen", o.Scales)
 	case o.Alike > many:
-		return fmt.Sprintf("its scales have %d distinct values in %d: %.0f %% of pairs are equal, which swapped would not be seen", o.Distinct, o.Scales, 100*o.Alike)
+		return fmt.Sprintf("its %d scales have %d distinct values, and %.0f %% of pairs are equal: a swap of equal scales would not be seen", o.Scales, o.Distinct, 100*o.Alike)
 	}
 	return ""
 }
