@@ -89,7 +89,7 @@ func TestSentences(t *testing.T) {
 		{"no known fault explains it", "one code", "half"},
 		{"codes are right: what is stored is not the scale that they are made with", "one scale", "one code"},
 		{"codes of 1 of 1 blocks with wrong ones are those of one scale each", "cut and one, interval", "far code"},
-		{"no scale gives the codes of a block", "far code", "half"},
+		{"no one scale gives all codes of a block, in 1 block with wrong ones", "far code", "half"},
 		{"all codes are right under the scales that are stored", "half", "one scale"},
 		{"only what is stored is wrong", "one scale", "half"},
 	} {
