@@ -17,6 +17,7 @@ import (
 	"github.com/octavo-fp8/octavo/cmd/internal/display"
 	"github.com/octavo-fp8/octavo/cmd/internal/vocabulary"
 	"github.com/octavo-fp8/octavo/internal/jsonout"
+	verdicts "github.com/octavo-fp8/octavo/internal/verdict"
 	"github.com/octavo-fp8/octavo/nn/evaluate"
 	"github.com/octavo-fp8/octavo/oracle"
 	"github.com/octavo-fp8/octavo/oracle/audit"
@@ -167,6 +168,9 @@ func parseFault(text string) (fault.Fault, error) {
 	if err := d.Decode(&f); err != nil {
 		return f, fmt.Errorf("want a fault as --json prints it: %w", err)
 	}
+	if f.Kind == fault.None {
+		return f, errors.New("want a fault as --json prints it, with its kind")
+	}
 	return f, nil
 }
 
@@ -294,16 +298,20 @@ func caseNames() (names []string) {
 
 // listCases lists the public cases.
 func (f *auditFlags) listCases(cmd *cobra.Command) error {
+	if err := alone(cmd, "list", "json"); err != nil {
+		return err
+	}
 	cases := audit.Cases()
 	if f.asJSON {
 		return jsonout.Print(cmd.OutOrStdout(), cases)
 	}
-	var text strings.Builder
+	w := verdicts.NewWriter(cmd.OutOrStdout())
+	var lines []verdicts.Line
 	for _, c := range cases {
-		fmt.Fprintf(&text, "%-24s %s\n%-24s %s\n", c.Name, c.Title, "", c.Issue)
+		lines = append(lines, verdicts.Line{Name: c.Name, Value: c.Title}, verdicts.Line{Value: c.Issue})
 	}
-	_, err := io.WriteString(cmd.OutOrStdout(), text.String())
-	return err
+	verdicts.WriteTable(w, lines)
+	return w.Flush()
 }
 
 // write writes the files that were asked for.

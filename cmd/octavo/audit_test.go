@@ -119,7 +119,7 @@ func TestAuditTolerances(t *testing.T) {
 	require.Equal(t, 1, r.Survive)
 	r = audited(t, exitData, append(one, "--rtol", "1e-6", "--reference", "canonical", "--reference-fault", `{"kind":"scaled","factor":1.5}`)...)
 	require.Equal(t, 1, r.Survive)
-	require.Equal(t, 3, r.FalseFailures)
+	require.Equal(t, 8, r.FalseFailures, "float32 in three orders, and five models within its bound")
 	r = audited(t, exitOK, append(one, "--rtol", "1e-3", "--atol", "1e-3", "--within", "0.5", "--equal-nan", "--nan-passes", "--pattern", "outlier", "--profile", "deepseek", "--a-block", "row")...)
 	require.Equal(t, []audit.Criterion{{Rtol: 1e-3, Atol: 1e-3, Within: 0.5, EqualNaN: true, NaNPasses: true}}, r.Test.Criteria)
 	require.Contains(t, r.A.Block, "row")
@@ -134,9 +134,12 @@ func TestAuditCases(t *testing.T) {
 		require.Contains(t, list, c.Name)
 		require.Contains(t, list, c.Issue)
 	}
+	for line := range strings.SplitSeq(list, "\n") {
+		require.LessOrEqual(t, len(line), 80, line)
+	}
 	require.Contains(t, succeed(t, "audit", "--list", "--json"), `"name": "vllm-29470"`)
 	text := succeed(t, "audit", "--case", "onnxruntime-31155")
-	require.Contains(t, text, "found       an all-zeros kernel passes")
+	require.Regexp(t, `\n  found +an all-zeros kernel passes\n`, text)
 	require.Contains(t, succeed(t, "audit", "--case", "onnxruntime-31155", "--all"), "these are caught")
 	none := filepath.Join(t.TempDir(), "none")
 	r := octavo(strings.NewReader(""), "audit", "--generate", "8x8x64", "--rtol", "1e-6", "--fault", `{"kind":"unwritten"}`, "--worst", none)
@@ -173,6 +176,10 @@ func TestAuditMisuse(t *testing.T) {
 		"--a-scale-format is not for --case":  {"--case", "vllm-29470", "--a-scale-format", "ue4m3"},
 		"are the same file":                   {"--generate", "8x8x32", "--rtol", "1", "--worst", "x", "--operands", "x"},
 		"--bound is for --model exact":        {"--generate", "8x8x32", "--rtol", "1", "--model", "ada-mma", "--bound", "float32"},
+		"with its kind":                       {"--generate", "8x8x32", "--rtol", "1", "--fault", "{}"},
+		"--html does nothing beside --list":   {"--list", "--html", "x"},
+		"--rtol does nothing beside --list":   {"--list", "--rtol", "1"},
+		"--list reads nothing: leave a out":   {"--list", "a"},
 		"want two files at most":              {"a", "b", "c", "--rtol", "1"},
 	} {
 		fail(t, exitUsage, want, append([]string{"audit"}, args...)...)

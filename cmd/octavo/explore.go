@@ -17,7 +17,7 @@ func newExploreCommand() *cobra.Command {
 		Short:   "Write a page to try formats, scales and smoothing on",
 		Long:    helpOf("explore"),
 		Example: examplesOf("explore"),
-		Args:    cobra.NoArgs,
+		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			err := writePage(out, "-o", func(w io.Writer, machine string) error {
 				return explore.WritePage(w, "octavo explore -o "+shellQuote(out), machine)

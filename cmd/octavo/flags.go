@@ -122,6 +122,15 @@ func refuse(cmd *cobra.Command, why string, names ...string) error {
 	return nil
 }
 
+// alone refuses arguments and flags, but for some, beside one that does nothing else.
+func alone(cmd *cobra.Command, flag string, but ...string) error {
+	if args := cmd.Flags().Args(); len(args) > 0 {
+		return usagef("--%s reads nothing: leave %s out", flag, args[0])
+	}
+	names := flagNames(func(c *cobra.Command) { c.Flags().AddFlagSet(cmd.LocalFlags()) }, append(but, flag)...)
+	return refuse(cmd, " does nothing beside --"+flag, names...)
+}
+
 // flagNames returns the names of the flags that a function adds, but for some.
 func flagNames(add func(cmd *cobra.Command), except ...string) (names []string) {
 	cmd := new(cobra.Command)

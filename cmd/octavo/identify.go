@@ -4,12 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 
 	"github.com/spf13/cobra"
 
 	"github.com/octavo-fp8/octavo/cmd/internal/display"
 	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/internal/textout"
+	verdicts "github.com/octavo-fp8/octavo/internal/verdict"
 	"github.com/octavo-fp8/octavo/oracle"
 	"github.com/octavo-fp8/octavo/oracle/identify"
 )
@@ -111,13 +112,16 @@ func (f *identifyFlags) write(cmd *cobra.Command) error {
 	if quiet(cmd) {
 		return nil
 	}
-	text := fmt.Sprintf("probes of %v\n", p.Setup)
+	w := verdicts.NewWriter(cmd.OutOrStdout())
+	fmt.Fprintf(w, "probes of %v\n", p.Setup)
+	t := textout.NewTable(w)
+	fmt.Fprintln(t, "product\tMxNxK\twhat it asks")
 	for i := range p.Products {
 		m, n, k := p.Products[i].Size()
-		text += fmt.Sprintf("  %-9s %4dx%4dx%4d  %s\n", p.Products[i].Name, m, n, k, p.Products[i].Purpose)
+		fmt.Fprintf(t, "%s\t%dx%dx%d\t%s\n", p.Products[i].Name, m, n, k, p.Products[i].Purpose)
 	}
-	_, err = io.WriteString(cmd.OutOrStdout(), text)
-	return err
+	t.Flush()
+	return w.Flush()
 }
 
 // identify reads answers and reports what they tell.

@@ -48,6 +48,9 @@ func newVerifyCommand() *cobra.Command {
 
 func (v *verifyFlags) run(cmd *cobra.Command, args []string) error {
 	if v.list {
+		if err := alone(cmd, "list", "json"); err != nil {
+			return err
+		}
 		return printResult(cmd, v.asJSON, knownFaults(), knownFaults().writeText)
 	}
 	if err := v.name(args); err != nil {

@@ -444,6 +444,9 @@ func TestVerifyUsage(t *testing.T) {
 	fail(t, 1, `"blackwell-nvfp4" has no operands of format E4M3`,
 		l.args(got, "--model", "blackwell-nvfp4")...)
 	fail(t, 2, `unknown model "bf16"`, l.args(got, "--bound", "bf16")...)
+	r := octavo(nil, l.args(got, "--bound", "bf16")...)
+	require.Contains(t, r.stderr, "float32-truncated, dequantized")
+	require.NotContains(t, r.stderr, "volta-fp16", "whose operands are not read here")
 	fail(t, 2, `unknown order of scales "b"`, l.args(got, "--scale-order", "b")...)
 	fail(t, 2, `--bound is for --model exact`, l.args(got, "--model", "canonical", "--bound",
 		"float32")...)

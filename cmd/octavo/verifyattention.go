@@ -77,9 +77,6 @@ func (v *verifyAttentionFlags) run(cmd *cobra.Command, args []string) error {
 
 func (v *verifyAttentionFlags) judge(ctx context.Context) (r *judged.Verdict, err error) {
 	c := &v.claim
-	if c.Promote > 0 && c.Sums == "" && (c.Kernel == nil || c.Kernel.Values.Order != flash.Instruction) {
-		return nil, errors.New("--promote is for GPU models: name one with --sums or --kernel")
-	}
 	if v.inject {
 		v.example.Scale, v.example.Mask = v.Scale, v.Mask
 		r, err = v.example.Run(ctx, v.claim, v.options)

@@ -3,6 +3,7 @@ package page
 import (
 	"fmt"
 	"html"
+	"regexp"
 	"strings"
 )
 
@@ -134,13 +135,19 @@ func (t *Table) wide() bool {
 	return all > 44 && len(t.Columns) <= mostNames
 }
 
-// longest is the length of the longest cell of a column.
+// longest is the length of the longest cell of a column, tags apart.
 func (t *Table) longest(column int) (n int) {
 	for _, row := range t.Rows {
-		n = max(n, len(fmt.Sprint(row[column])))
+		text := fmt.Sprint(row[column])
+		if _, ok := row[column].(HTML); ok {
+			text = tag.ReplaceAllString(text, "")
+		}
+		n = max(n, len(text))
 	}
 	return n
 }
+
+var tag = regexp.MustCompile(`<[^>]*>`)
 
 // names are what the cells of a card are called, for the style sheet: its title, if it is
 // long, needs none.

@@ -58,6 +58,7 @@ func TestCards(t *testing.T) {
 		{Columns("", "what", "why"), []any{long, long}, ""},
 		{Columns("", "a", "", `"c\`, "d"), []any{"one", long, long, long}, ` style="--1:&#34;a &#34;;--3:&#34;\&#34;c\\ &#34;;--4:&#34;d &#34;;"`},
 		{append(Columns(Name, "layer"), Columns(Number, "SQNR", "at")...), []any{long, 10.5, 20.25}, ` style="--2:&#34;SQNR &#34;;--3:&#34;at &#34;;"`},
+		{Columns("", "a", "b", "c", "d"), []any{Format(`<span class="bad">%s</span>`, "one"), long, long, long}, ` style="--1:&#34;a &#34;;--2:&#34;b &#34;;--3:&#34;c &#34;;--4:&#34;d &#34;;"`},
 		{Columns(Number, "1", "2", "3", "4", "5"), []any{0.12, 0.12, 0.12, 0.12, 0.12}, ""},
 		{Columns(Number, make([]string, 33)...), make([]any, 33), ""},
 	} {

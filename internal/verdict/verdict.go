@@ -4,6 +4,7 @@ package verdict
 
 import (
 	"bufio"
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -63,13 +64,25 @@ func WriteReport(w io.Writer, title string, causes []string, parts ...[]Line) er
 	return b.Flush()
 }
 
+// fitted is a writer of tables that are as wide as its terminal or, elsewhere, [Width].
+type fitted struct{ io.Writer }
+
+// NewWriter returns a buffer before w, whose tables are no wider than the terminal that w is or,
+// elsewhere, than [Width].
+func NewWriter(w io.Writer) textout.Writer { return textout.NewWriter(fitted{w}) }
+
+func (f fitted) Screen() (columns int, colors bool) {
+	if s, ok := f.Writer.(textout.Screen); ok {
+		columns, colors = s.Screen()
+	}
+	return cmp.Or(columns, Width), colors
+}
+
 // WriteTable writes a table, whose values are broken at words so that it fits a [textout.Screen].
 func WriteTable(w io.Writer, lines []Line) {
 	width, name := Width, 0
-	if s, ok := w.(textout.Screen); ok {
-		if columns, _ := s.Screen(); columns > 0 {
-			width = min(width, columns)
-		}
+	if columns, _ := (fitted{w}).Screen(); columns < width {
+		width = columns
 	}
 	for _, line := range lines {
 		name = max(name, utf8.RuneCountInString(line.Name))

@@ -98,6 +98,9 @@ type Honest struct {
 	Distance
 }
 
+// right reports whether its C is one that the claimed kernel may compute.
+func (h *Honest) right() bool { return h.Claimed || h.Outside == 0 }
+
 // Report is the verdict on a test. Its JSON is stable: keys are added, never changed.
 type Report struct {
 	Case *CaseResult `json:"case,omitempty"` // where the test is one of Cases
@@ -112,6 +115,9 @@ type Report struct {
 	Accumulate bool          `json:"accumulate"`
 
 	Test Test `json:"test"`
+	// Bits says that a correct kernel has the bits of the claimed model: errors are in units in
+	// the last place then, and there is no bound.
+	Bits bool `json:"bits"`
 	// Largest and RMS are the largest magnitude of the right C, and the root of the mean
 	// of its squares; Bound is the largest bound and BoundRMS the same of the bounds.
 	Largest  oracle.Number `json:"largest"`
@@ -123,8 +129,8 @@ type Report struct {
 	// kernel itself.
 	Reference *Distance `json:"reference,omitempty"`
 
-	// Honest are correct kernels, and FalseFailures the number of those that are claimed and
-	// fail the test.
+	// Honest are correct kernels, and FalseFailures the number of those that fail the test
+	// although they are claimed or within the bound of what is.
 	Honest        []Honest `json:"honest"`
 	FalseFailures int      `json:"falseFailures"`
 
@@ -178,7 +184,7 @@ func Run[T gemm.Output](ctx context.Context, p fault.Product, test Test, o Optio
 		return nil, err
 	}
 	for _, h := range r.Honest {
-		if h.Claimed && !h.Pass {
+		if h.right() && !h.Pass {
 			r.FalseFailures++
 		}
 	}
@@ -191,7 +197,7 @@ func Run[T gemm.Output](ctx context.Context, p fault.Product, test Test, o Optio
 	}
 	r.count()
 	if !o.NoProposal {
-		if r.Proposal, err = propose(ctx, s, p, faults, r, o); err != nil {
+		if r.Proposal, err = propose[T](ctx, p, faults, r, o); err != nil {
 			return nil, err
 		}
 	}
@@ -217,7 +223,8 @@ func newReport(t fault.Type, p fault.Product, test Test) (*Report, error) {
 	if err != nil {
 		return nil, fmt.Errorf("audit: %w", err)
 	}
-	// Live at once are three of C and, in float64, a C, the right one, its bound and the reference.
+	// Live at once are three of C (of an honest kernel, the right one and one with a fault) and, in
+	// float64, the last two of these, the bound and the reference.
 	what, perElement := fmt.Sprintf("an audit of %dx%d elements", size.M, size.N), int64(3*2+4*8)
 	if t == fault.Float32 {
 		perElement = 3*4 + 4*8
@@ -226,7 +233,7 @@ func newReport(t fault.Type, p fault.Product, test Test) (*Report, error) {
 		return nil, fmt.Errorf("audit: %w", err)
 	}
 	return &Report{Type: t, M: size.M, N: size.N, K: size.K, A: judge.NewOperand(p.A), B: judge.NewOperand(p.B),
-		Bias: p.Bias != nil, Accumulate: p.Old != nil, Test: test, Honest: []Honest{}, Faults: []Trial{}}, nil
+		Bias: p.Bias != nil, Accumulate: p.Old != nil, Test: test, Bits: p.Bits, Honest: []Honest{}, Faults: []Trial{}}, nil
 }
 
 // subject is what is known of a product before faults are put into it.
@@ -308,12 +315,6 @@ func (s *subject[T]) size(v []float64) (largest, rms oracle.Number) {
 		sum += float64(x * x)
 	}
 	return oracle.Number(most), oracle.Number(math.Sqrt(over(sum, float64(n))))
-}
-
-// atol is the largest finite bound.
-func (s *subject[T]) atol() float64 {
-	largest, _ := s.size(s.bound)
-	return float64(largest)
 }
 
 // judge says what is true of a C, got being the same, and what the test says of it.
@@ -451,7 +452,8 @@ func (s *subject[T]) try(ctx context.Context, p fault.Product, faults []fault.Fa
 func (s *subject[T]) outcome(ctx context.Context, c []T, f fault.Fault, o Options) (*Trial, error) {
 	got := widened(c)
 	d, values, pass, err := s.judge(ctx, c, got, o)
-	flat := Criterion{Atol: s.atol(), EqualNaN: true}
+	largest, _ := s.size(s.bound)
+	flat := Criterion{Atol: float64(largest), EqualNaN: true}
 	out := &Trial{Fault: f, Text: f.String(), Pass: pass, Values: values, Distance: d, flat: flat.far(got, s.right) == 0}
 	switch {
 	case d.Different == 0:

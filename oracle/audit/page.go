@@ -3,7 +3,6 @@ package audit
 import (
 	"fmt"
 	"io"
-	"strings"
 
 	"github.com/octavo-fp8/octavo/internal/page"
 	"github.com/octavo-fp8/octavo/internal/textout"
@@ -24,6 +23,9 @@ func (r *Report) WritePage(w io.Writer, command, machine string) error {
 	if wrong := r.wrong(); wrong != "" {
 		b.Put("<p class=\"alarm\">%s</p>\n", wrong)
 	}
+	if r.FalseFailures > 0 { // what is worst is first
+		r.putHonest(b)
+	}
 	if r.Survive > 0 {
 		r.putSurvivors(b)
 	}
@@ -31,9 +33,9 @@ func (r *Report) WritePage(w io.Writer, command, machine string) error {
 		r.putCase(b)
 	}
 	verdict.PutLines(b, "What was audited", r.terms())
-	b.Put("<h2>Correct kernels</h2>\n")
-	b.Table(page.Table{Label: "Correct kernels", Columns: page.Columns("", "kernel", "test", "measured"),
-		Rows: page.Rows(r.Honest, func(h Honest) []any { return []any{h.name(), h.says(), values(r.Test.Criteria, h.Values)} })})
+	if r.FalseFailures == 0 {
+		r.putHonest(b)
+	}
 	if r.Proposal != nil {
 		r.Proposal.put(b)
 	}
@@ -55,15 +57,28 @@ func (r *Report) WritePage(w io.Writer, command, machine string) error {
 	return p.Write(w)
 }
 
+// putHonest adds what the test says of correct kernels.
+func (r *Report) putHonest(b *page.Body) {
+	b.Put("<h2>Correct kernels</h2>\n")
+	b.Table(page.Table{Label: "Correct kernels", Columns: page.Columns("", "kernel", "test", "measured"),
+		Rows: page.Rows(r.Honest, func(h Honest) []any {
+			says := any(h.says())
+			if !h.Pass {
+				says = page.Format(`<span class="bad">%s</span>`, says)
+			}
+			return []any{r.name(&h), says, values(r.Test.Criteria, h.Values)}
+		})})
+}
+
 // putSurvivors adds the faults that pass, the worst of them in sight.
 func (r *Report) putSurvivors(b *page.Body) {
 	table := func(b *page.Body, label string, faults []Trial) {
-		b.Table(page.Table{Label: label, Columns: append(page.Columns("", "fault", "the worst"), page.Columns(page.Number, "elements beyond the bound", "error of C")...),
+		b.Table(page.Table{Label: label, Columns: append(page.Columns("", "fault", "the worst"), page.Columns(page.Number, r.unit(), "elements beyond", "relative L2")...),
 			Rows: page.Rows(faults, func(f Trial) []any {
-				return []any{f.Text, strings.TrimPrefix(f.worst(), "the worst "), f.Outside, number(f.RelativeL2)}
+				return []any{f.Text, "at " + f.place(), f.error(), f.Outside, number(f.RelativeL2)}
 			})})
 	}
-	b.Put("<h2>Faults that pass unseen, the farthest beyond the bound first</h2>\n<p class=\"note\">C has %s.</p>\n", textout.Count(r.M*r.N, "element"))
+	b.Put("<h2>Faults that pass unseen, the farthest from what correct kernels compute first</h2>\n<p class=\"note\">C has %s.</p>\n", textout.Count(r.M*r.N, "element"))
 	all := r.of(Survives)
 	seen := all[:min(len(all), mostSurvivors)]
 	table(b, "Faults that pass", seen)

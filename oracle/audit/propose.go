@@ -67,8 +67,8 @@ type Proposed struct {
 }
 
 // propose makes sets of operands and tries all faults with them. The report has those
-// with the operands as they are.
-func propose[T gemm.Output](ctx context.Context, given *subject[T], p fault.Product, faults []fault.Fault, r *Report, o Options) (*Proposal, error) {
+// with the operands as they are, of which nothing else is kept: there may be room for one set.
+func propose[T gemm.Output](ctx context.Context, p fault.Product, faults []fault.Fault, r *Report, o Options) (*Proposal, error) {
 	claim := p.Accumulation.Kernel.Model
 	if claim == (oracle.Model{}) {
 		claim = p.Kernel.Model
@@ -83,13 +83,13 @@ func propose[T gemm.Output](ctx context.Context, given *subject[T], p fault.Prod
 	for i := range sets {
 		set := &sets[i]
 		outcomes := r.Faults
-		subject := given
+		set.Atol = r.Bound
 		set.Honest = slices.DeleteFunc(slices.Clone(r.Honest), func(h Honest) bool { return !h.Claimed })
 		if set.Name != "given" {
 			q := p
 			q.A, q.B, q.Bias, q.Old = set.a, set.b, set.bias, set.old
-			var err error
-			if subject, err = newSubject[T](ctx, q, nil, o); err != nil {
+			subject, err := newSubject[T](ctx, q, nil, o)
+			if err != nil {
 				return nil, err
 			}
 			if set.Bits {
@@ -99,13 +99,13 @@ func propose[T gemm.Output](ctx context.Context, given *subject[T], p fault.Prod
 			if set.Honest, err = subject.honestKernels(ctx, q, true, o); err != nil {
 				return nil, err
 			}
+			set.Atol, _ = subject.size(subject.bound)
 			left := slices.DeleteFunc(slices.Clone(faults), func(f fault.Fault) bool { return seen[f] != nil && seen[f].Outcome == Caught })
 			if outcomes, err = subject.try(ctx, q, left, o, "proposal"); err != nil {
 				return nil, err
 			}
 		}
 		set.Tried = len(outcomes)
-		set.Atol = oracle.Number(subject.atol())
 		for j := range set.Honest {
 			h := &set.Honest[j]
 			h.Pass, h.Values = h.Outside == 0, nil

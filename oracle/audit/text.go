@@ -1,7 +1,6 @@
 package audit
 
 import (
-	"bufio"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -20,19 +19,38 @@ func (r *Report) WriteJSON(w io.Writer) error {
 	return e.Encode(r)
 }
 
-// Summary is the report in a line.
+// Summary is the report in a line, what is worst first: a test that fails a correct kernel says
+// nothing when it fails another.
 func (r *Report) Summary() string {
-	s := fmt.Sprintf("the test lets %d of %s pass", r.Survive, textout.Count(len(r.Faults), "fault"))
-	switch {
-	case r.Survive == 0 && r.Caught == 0:
-		s = fmt.Sprintf("nothing was tested: none of %s makes this C wrong", textout.Count(len(r.Faults), "fault"))
-	case r.Survive == 0:
-		s = fmt.Sprintf("the test lets no fault pass: it catches all %d, of %d, that make C wrong", r.Caught, len(r.Faults))
+	var right, others int // that others are not claimed may be why they fail
+	for i := range r.Honest {
+		switch h := &r.Honest[i]; {
+		case h.right():
+			right++
+		case !h.Pass:
+			others++
+		}
 	}
+	var says []string
 	if r.FalseFailures > 0 {
-		s += fmt.Sprintf(", and fails %s", textout.Count(r.FalseFailures, "correct kernel"))
+		says = append(says, fmt.Sprintf("fails %d of %s", r.FalseFailures, textout.Count(right, "correct kernel")))
 	}
-	return s
+	faults := textout.Count(len(r.Faults), "fault")
+	switch {
+	case r.Survive > 0:
+		says = append(says, fmt.Sprintf("lets %d of %s pass", r.Survive, faults))
+	case r.Caught > 0:
+		says = append(says, fmt.Sprintf("lets no fault pass: it catches all %d, of %d, that make C wrong", r.Caught, len(r.Faults)))
+	default:
+		says = append(says, fmt.Sprintf("had nothing to catch: none of %s makes this C wrong", faults))
+	}
+	switch {
+	case others == 1:
+		says = append(says, "fails 1 correct kernel that is not claimed")
+	case others > 1:
+		says = append(says, fmt.Sprintf("fails %d correct kernels that are not claimed", others))
+	}
+	return "the test " + strings.Join(says, ", and ")
 }
 
 // Limits of what a text lists.
@@ -44,16 +62,17 @@ const (
 // WriteText writes the report for people: all survivors where all says so, otherwise the
 // worst of them.
 func (r *Report) WriteText(w io.Writer, all bool) error {
-	b := &printer{Writer: bufio.NewWriter(w), survivors: mostSurvivors, others: mostOthers}
+	b := &printer{Writer: verdict.NewWriter(w), survivors: mostSurvivors, others: mostOthers}
 	if all {
 		b.survivors, b.others = len(r.Faults), len(r.Faults)
 	}
 	b.line("%s", r.Summary())
 	b.line("")
-	r.writeCase(b)
-	for _, l := range r.terms() {
-		b.line("%-13s %s", l.Name, textout.Line(l.Value))
+	if r.Case != nil {
+		verdict.WriteTable(b, r.Case.lines())
+		b.line("")
 	}
+	verdict.WriteTable(b, r.terms())
 	if wrong := r.wrong(); wrong != "" {
 		b.line("")
 		b.line("%s", wrong)
@@ -68,64 +87,96 @@ func (r *Report) WriteText(w io.Writer, all bool) error {
 
 // terms are what was audited.
 func (r *Report) terms() []verdict.Line {
+	bound := verdict.Linef("bound", "%s at most, root mean square %s: how far correct kernels may be from the exact product", number(r.Bound), number(r.BoundRMS))
+	if r.Bits {
+		bound = verdict.Line{Name: "bound", Value: "none: correct kernels have the bits that are claimed"}
+	}
 	return []verdict.Line{
 		verdict.Linef("C", "[%d, %d] %v, K = %d, largest %s, root mean square %s", r.M, r.N, r.Type, r.K, number(r.Largest), number(r.RMS)),
-		{Name: "A", Value: r.A.String()},
-		{Name: "B", Value: r.B.String()},
+		{Name: "A", Value: textout.Line(r.A.String())},
+		{Name: "B", Value: textout.Line(r.B.String())},
 		{Name: "test", Value: r.Test.String()},
-		{Name: "reference", Value: r.Test.Reference.String()},
-		verdict.Linef("bound", "%s at most, root mean square %s: what correct kernels differ from the exact product", number(r.Bound), number(r.BoundRMS)),
+		{Name: "reference", Value: textout.Line(r.Test.Reference.String())},
+		bound,
 	}
 }
 
 // wrong says what is wrong with the reference, if anything is.
 func (r *Report) wrong() string {
-	if d := r.Reference; d != nil && d.Outside > 0 {
-		return fmt.Sprintf("THE REFERENCE IS WRONG: %s beyond the bound, %s", elements(d.Outside, r.M*r.N), d.worst())
+	d := r.Reference
+	if d == nil || d.Outside == 0 {
+		return ""
 	}
-	return ""
+	what := "THE REFERENCE IS WRONG: %s beyond the bound, the worst at %s"
+	if r.Bits { // the exact product does not have them
+		what = "the reference does not have the bits that are demanded: %s differ, the worst at %s"
+	}
+	return fmt.Sprintf(what, elements(d.Outside, r.M*r.N), d.place())
 }
 
-// printer keeps lines; its first error is that of Flush.
+// printer writes lines and tables that fit what is written to; its first error is that of Flush.
 type printer struct {
-	*bufio.Writer
+	textout.Writer
 	survivors, others int
 }
 
 func (p *printer) line(format string, args ...any) {
-	text := strings.TrimRight(fmt.Sprintf(format, args...), " ")
-	fmt.Fprintln(p.Writer, text)
+	fmt.Fprintln(p, verdict.Hanging("", fmt.Sprintf(format, args...), 2))
+}
+
+// table writes a table below an empty line and, unless it is "", a line.
+func (p *printer) table(above string, write func(t *textout.Table)) {
+	p.line("")
+	if above != "" {
+		p.line("%s", above)
+	}
+	t := textout.NewTable(p.Writer)
+	write(t)
+	t.Flush()
 }
 
 func number(n oracle.Number) string { return short(float64(n)) }
 
 func elements(n, of int) string { return fmt.Sprintf("%d of %s", n, textout.Count(of, "element")) }
 
-// worst describes the worst element.
-func (d *Distance) worst() string {
+// place describes the worst element.
+func (d *Distance) place() string {
 	if d.Worst == nil {
 		return "none off"
 	}
 	p := d.Worst
-	return fmt.Sprintf("the worst at (%d, %d): got %s, want %s, %s times the bound", p.Row, p.Col, number(p.Got), number(p.Want), short(float64(p.Error)))
+	return fmt.Sprintf("(%d, %d): got %s, want %s", p.Row, p.Col, number(p.Got), number(p.Want))
 }
 
-func (r *Report) writeCase(b *printer) {
-	if r.Case == nil {
-		return
+// error is the largest error in units of the bound or, where bits are demanded, of the last place.
+func (d *Distance) error() string {
+	if d.Worst == nil {
+		return "0"
 	}
-	b.line("case          %s: %s", r.Case.Name, r.Case.Title)
-	b.line("              %s", r.Case.Issue)
-	for _, s := range r.Case.Says {
-		b.line("  says        %s", s)
+	return number(d.Worst.Error)
+}
+
+// unit is that of the largest errors.
+func (r *Report) unit() string {
+	if r.Bits {
+		return "ulp"
 	}
-	for _, s := range r.Case.Assumed {
-		b.line("  assumed     %s", s)
+	return "times the bound"
+}
+
+// lines are what was reported of a public test.
+func (c *CaseResult) lines() []verdict.Line {
+	lines := []verdict.Line{{Name: "case", Value: c.Name + ": " + c.Title}, {Value: c.Issue}}
+	for _, s := range c.Says {
+		lines = append(lines, verdict.Line{Name: "says", Value: s})
 	}
-	for _, c := range r.Case.Claims {
-		b.line("  %-11s %s", c.found(), c.Text)
+	for _, s := range c.Assumed {
+		lines = append(lines, verdict.Line{Name: "assumed", Value: s})
 	}
-	b.line("")
+	for i := range c.Claims {
+		lines = append(lines, verdict.Line{Name: c.Claims[i].found(), Value: c.Claims[i].Text})
+	}
+	return lines
 }
 
 // found says whether what was reported was found.
@@ -138,12 +189,17 @@ func (c *SentenceResult) found() string {
 
 // writeHonest lists correct kernels that fail, and how near the others come to failing.
 func (r *Report) writeHonest(b *printer) {
-	b.line("")
-	b.line("correct kernels")
-	for i := range r.Honest {
-		h := &r.Honest[i]
-		b.line("  %-6s  %s: %s", h.says(), h.name(), values(r.Test.Criteria, h.Values))
-	}
+	b.table("", func(t *textout.Table) {
+		fmt.Fprintln(t, "test\tcorrect kernel\tmeasured")
+		for i := range r.Honest {
+			h := &r.Honest[i]
+			says := h.says()
+			if !h.Pass {
+				says = textout.Wrong(says)
+			}
+			fmt.Fprintf(t, "%s\t%s\t%s\n", says, r.name(h), values(r.Test.Criteria, h.Values))
+		}
+	})
 }
 
 func (h *Honest) says() string {
@@ -153,9 +209,11 @@ func (h *Honest) says() string {
 	return "FAILS"
 }
 
-// name is that of the kernel, and whether it is one that is claimed.
-func (h *Honest) name() string {
+// name is that of a kernel, and whether it is one that is claimed.
+func (r *Report) name(h *Honest) string {
 	switch {
+	case !h.Claimed && h.Outside > 0 && r.Bits:
+		return h.Name + ", not claimed, other bits"
 	case !h.Claimed && h.Outside > 0:
 		return h.Name + ", not claimed, beyond the bound"
 	case !h.Claimed:
@@ -172,49 +230,57 @@ func values(criteria []Criterion, all []Value) string {
 			s[i] = fmt.Sprintf("%s %% not close", short(100*float64(v.Value)))
 			continue
 		}
-		s[i] = fmt.Sprintf("%s of %s", number(v.Value), number(v.Limit))
+		s[i] = fmt.Sprintf("%s, limit %s", number(v.Value), number(v.Limit))
 	}
 	return strings.Join(s, ", ")
 }
 
 func (r *Report) writeFaults(b *printer) {
 	b.line("")
-	b.line("%d faults: %d pass the test unseen, %d are caught, %d are within honest rounding, %d change nothing", len(r.Faults),
-		r.Survive, r.Caught, r.Rounding, r.Unchanged)
-	listed := map[Outcome]int{}
-	for i := range r.Faults {
-		o := &r.Faults[i]
-		most, of := b.others, 0
-		switch o.Outcome {
-		case Survives:
-			most, of = b.survivors, r.Survive
-		case Rounding:
-			of = r.Rounding
-		case Caught, Unchanged:
-			if b.survivors < len(r.Faults) {
-				continue
+	b.line("%s: %d pass the test unseen, %d are caught, %d are within honest rounding, %d change nothing",
+		textout.Count(len(r.Faults), "fault"), r.Survive, r.Caught, r.Rounding, r.Unchanged)
+	if all := r.of(Survives); len(all) > 0 {
+		b.table("these pass unseen, the farthest from what correct kernels compute first:", func(t *textout.Table) {
+			fmt.Fprintf(t, "%s\telements\trelative L2\tfault\n", r.unit())
+			for _, f := range all[:min(len(all), b.survivors)] {
+				fmt.Fprintf(t, "%s\t%d\t%s\t%s\n", f.error(), f.Outside, number(f.RelativeL2), f.Text)
+				t.Note("the worst at %s", f.place())
 			}
+		})
+		b.more(len(all) - b.survivors)
+	}
+	if b.survivors >= len(r.Faults) {
+		b.list("these are caught:", texts(r.of(Caught)), b.others)
+	}
+	b.list("these are within honest rounding, so that this C proves nothing:", texts(r.of(Rounding)), b.others)
+	if b.survivors >= len(r.Faults) {
+		b.list("these change nothing:", texts(r.of(Unchanged)), b.others)
+	}
+}
+
+func texts(all []Trial) (texts []string) {
+	for i := range all {
+		texts = append(texts, "-\t"+all[i].Text)
+	}
+	return texts
+}
+
+// list writes a heading and lines of a table, of which there are some, at most so many.
+func (p *printer) list(heading string, lines []string, most int) {
+	if len(lines) == 0 {
+		return
+	}
+	p.table(heading, func(t *textout.Table) {
+		for _, line := range lines[:min(len(lines), most)] {
+			fmt.Fprintln(t, line)
 		}
-		listed[o.Outcome]++
-		switch n := listed[o.Outcome]; {
-		case n == most+1:
-			b.line("  and %d more", of-most)
-			continue
-		case n > most:
-			continue
-		case n == 1:
-			b.line("")
-			b.line("%s", [...]string{
-				"these pass unseen, the farthest beyond the bound first:",
-				"these are caught:",
-				"these are within honest rounding, so that this C proves nothing:",
-				"these change nothing:",
-			}[o.Outcome])
-		}
-		b.line("  %s", o.Text)
-		if o.Outcome == Survives {
-			b.line("      %s beyond the bound, %s; error %s of C", elements(o.Outside, r.M*r.N), o.worst(), number(o.RelativeL2))
-		}
+	})
+	p.more(len(lines) - most)
+}
+
+func (p *printer) more(n int) {
+	if n > 0 {
+		p.line("and %d more", n)
 	}
 }
 
@@ -232,34 +298,29 @@ func (p *Proposal) together() string {
 }
 
 func (p *Proposal) write(b *printer) {
-	b.line("")
-	b.line("a better test, tried with the same faults: C of each of these operands")
-	for i := range p.Sets {
-		s := &p.Sets[i]
-		b.line("  %s: %s", s.Name, s.Text)
-		b.line("      %s; catches %d of %d that were tried with it", s.demand(), s.Caught, s.Tried)
-		if !s.Bits && s.Flat > 0 {
-			b.line("      with rtol 0 and atol %s for all elements %d of these would pass", number(s.Atol), s.Flat)
+	b.table("a better test, tried with the same faults: C of each of these operands", func(t *textout.Table) {
+		fmt.Fprintln(t, "caught\tof\toperands\tC must have")
+		for i := range p.Sets {
+			s := &p.Sets[i]
+			fmt.Fprintf(t, "%d\t%d\t%s\t%s\n", s.Caught, s.Tried, s.Name, s.demand())
+			t.Note("%s", s.Text)
+			if !s.Bits && s.Flat > 0 {
+				t.Note("with rtol 0 and atol %s for all elements %d of these would pass", number(s.Atol), s.Flat)
+			}
 		}
-	}
-	b.line("  %s", p.together())
+	})
+	b.line("%s", p.together())
 	if p.Rounding > 0 {
-		b.line("  %d cannot be told from honest rounding with any of them", p.Rounding)
+		b.line("%d cannot be told from honest rounding with any of them", p.Rounding)
 	}
 	if p.Unchanged > 0 {
-		b.line("  %d change no bit with any of them: they are no faults of this product", p.Unchanged)
+		b.line("%d change no bit with any of them: they are no faults of this product", p.Unchanged)
 	}
-	listed := 0
+	var left []string
 	for i := range p.Faults {
-		f := &p.Faults[i]
-		if f.Outcome == Caught {
-			break
-		}
-		if listed++; listed <= b.others {
-			b.line("      %s: %s", f.Outcome, f.Text)
+		if f := &p.Faults[i]; f.Outcome != Caught {
+			left = append(left, f.Outcome.String()+"\t"+f.Text)
 		}
 	}
-	if listed > b.others {
-		b.line("      and %d more", listed-b.others)
-	}
+	b.list("what it does not catch:", left, b.others)
 }

@@ -37,7 +37,7 @@ func floatModels(t *testing.T, table *modelTable) {
 			require.Equal(t, towardZero, r.Measured.AlignedRounding)
 			require.True(t, r.Measured.Carried)
 			for _, n := range r.Neighbours {
-				require.True(t, n.Differ > 0 || n.Change == "Keep = 22" && m.F < 22, "%v: %s", m, n.Change)
+				require.True(t, n.Differ > 0 || n.Change == "fraction bits of a result = 22" && m.F < 22, "%v: %s", m, n.Change)
 			}
 		}
 	}

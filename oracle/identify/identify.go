@@ -35,7 +35,7 @@ type Report struct {
 
 // Neighbour is a kernel that differs in one parameter or rule.
 type Neighbour struct {
-	Change string `json:"change"` // such as "F = 14" or "c added last"
+	Change string `json:"change"` // such as "fraction bits = 14" or "c added last"
 	Differ int    `json:"differ"`
 	Of     int    `json:"of"`
 }
@@ -153,14 +153,14 @@ func (r *Report) neighbours(ctx context.Context, a *Answers, products []*Product
 	}
 	m := k.Model
 	for _, f := range []int{m.F - 1, m.F + 1} {
-		add("F", f, func(k *oracle.Kernel, v int) { k.Model.F = v })
+		add("fraction bits", f, func(k *oracle.Kernel, v int) { k.Model.F = v })
 	}
 	for _, keep := range []int{m.Keep - 1, m.Keep + 1} {
-		add("Keep", keep, func(k *oracle.Kernel, v int) { k.Model.Keep = v })
+		add("fraction bits of a result", keep, func(k *oracle.Kernel, v int) { k.Model.Keep = v })
 	}
 	for _, l := range []int{m.L / 2, 2 * m.L} {
 		if m.Unit == oracle.Fused || m.Unit == oracle.Scaled || m.Unit == oracle.SingleRounding {
-			add("L", l, func(k *oracle.Kernel, v int) { k.Model.L, k.Model.K = v, max(v, k.Model.K) })
+			add("fused products", l, func(k *oracle.Kernel, v int) { k.Model.L, k.Model.K = v, max(v, k.Model.K) })
 		}
 	}
 	other := k

@@ -13,8 +13,8 @@ var scalings = []scaling{
 	{"a-then-b", func(p, sa, sb, c float32) float32 { return canonical.FMA(float32(p*sa), sb, c) }},
 	{"b-then-a", func(p, sa, sb, c float32) float32 { return canonical.FMA(float32(p*sb), sa, c) }},
 	{"product-then-add", func(p, sa, sb, c float32) float32 { return float32(float32(sa*sb)*p) + c }},
-	{"a-then-b, then add", func(p, sa, sb, c float32) float32 { return float32(float32(p*sa)*sb) + c }},
-	{"b-then-a, then add", func(p, sa, sb, c float32) float32 { return float32(float32(p*sb)*sa) + c }},
+	{"a-then-b without fma", func(p, sa, sb, c float32) float32 { return float32(float32(p*sa)*sb) + c }},
+	{"b-then-a without fma", func(p, sa, sb, c float32) float32 { return float32(float32(p*sb)*sa) + c }},
 	{"rounded once", func(p, sa, sb, c float32) float32 { return roundedOnce(p, sa, sb, c) }},
 }
 

@@ -81,9 +81,11 @@ func (v *Verdict) codes() []rowCodes {
 	}
 }
 
+const perLine = 16 // codes
+
 // codeLines breaks codes, of which the first is that of product k, into lines.
 func codeLines(hex string, k int) (lines []string) {
-	const perLine, mostLines = 16, 8
+	const mostLines = 8
 	for lo := 0; lo < len(hex); lo += 2 * perLine {
 		if len(lines) == mostLines {
 			return append(lines, fmt.Sprintf("and %d more", (len(hex)-lo)/2))
@@ -147,5 +149,9 @@ func (v *Verdict) meant() string {
 	if f.Kind != "unpromoted" && f.Kind != "other-promotion" || f.Where != (fault.Region{}) {
 		return ""
 	}
-	return fmt.Sprintf("a kernel that is meant to sum so is right if it has the bits of those sums: demand them with model %s, promote %d", f.Model, f.By)
+	promoted := ""
+	if f.By > 0 {
+		promoted = fmt.Sprintf(", promoted every %d products", f.By)
+	}
+	return fmt.Sprintf("a kernel that is meant to sum so is right if it has the bits of those sums: demand those of model %s%s", f.Model, promoted)
 }

@@ -17,9 +17,9 @@ func TestLimit(t *testing.T) {
 		return NewOperand(x)
 	}
 	for want, o := range map[string]Operand{
-		"its 3 scales are all equal: swapped scales would not be seen":                                     of(2, 2, 2),
-		"its scales have 2 distinct values in 4: 50 % of pairs are equal, which swapped would not be seen": of(1, 2, 1, 1),
-		"its scales have 2 distinct values in 4: 33 % of pairs are equal, which swapped would not be seen": of(1, 2, 2, 1),
+		"its 3 scales are all equal: swapped scales would not be seen":                                               of(2, 2, 2),
+		"its 4 scales have 2 distinct values, and 50 % of pairs are equal: a swap of equal scales would not be seen": of(1, 2, 1, 1),
+		"its 4 scales have 2 distinct values, and 33 % of pairs are equal: a swap of equal scales would not be seen": of(1, 2, 2, 1),
 	} {
 		require.Equal(t, want, o.Limit())
 		require.Contains(t, o.String(), "; "+want)

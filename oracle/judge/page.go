@@ -3,6 +3,7 @@ package judge
 import (
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/octavo-fp8/octavo/internal/page"
 	"github.com/octavo-fp8/octavo/internal/verdict"
@@ -84,8 +85,11 @@ func (v *Verdict) putFirst(b *page.Body) {
 		b.Put("<p class=\"note\">%s blocks more.</p>\n", more)
 	}
 	for _, c := range v.codes() {
-		b.Put("<pre>codes of %s\n", c.name)
-		page.Each(b, "%s\n", c.lines)
+		b.Put("<pre class=\"codes\">codes of %s\n", c.name)
+		for _, line := range c.lines {
+			half := min(len(line), strings.IndexByte(line, ':')+1+len(" 00")*perLine/2)
+			b.Put("%s<span>%s</span>\n", line[:half], line[half:]) // a line of its own on a phone
+		}
 		b.Put("</pre>\n")
 	}
 }

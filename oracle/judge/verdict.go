@@ -3,6 +3,7 @@ package judge
 import (
 	"fmt"
 	"math"
+	"strings"
 
 	"github.com/octavo-fp8/octavo/gemm"
 	"github.com/octavo-fp8/octavo/internal/number"
@@ -115,7 +116,7 @@ func NewOperand(t *tensor.Tensor) Operand {
 
 // String describes the operand in one line.
 func (o Operand) String() string {
-	text := fmt.Sprintf("%s, %s %v, one scale for %s", textout.Quoted(o.Name), o.Format, o.Shape, o.Block)
+	text := fmt.Sprintf("%s, %s %v, one scale for %s", textout.Quoted(o.Name), o.Format, o.Shape, o.shares())
 	if o.ScaleFormat != tensor.Float32Scales {
 		text += ", " + o.ScaleFormat.String()
 	}
@@ -128,6 +129,22 @@ func (o Operand) String() string {
 	return text
 }
 
+// shares says what shares a scale.
+func (o Operand) shares() string {
+	rows, cols, _ := strings.Cut(o.Block, "x")
+	switch {
+	case o.Block == "row":
+		return "each row"
+	case o.Block == "tensor":
+		return "the tensor"
+	case rows == "all":
+		return cols + " columns of all rows"
+	case cols == "all":
+		return rows + " rows"
+	}
+	return o.Block
+}
+
 // Limit says that swapped scales would not be seen, where more than a quarter of their
 // pairs are equal, and otherwise "".
 func (o Operand) Limit() string {
@@ -136,7 +153,7 @@ func (o Operand) Limit() string {
 	case o.Scales > 1 && o.Distinct == 1:
 		return fmt.Sprintf("its %d scales are all equal: swapped scales would not be seen", o.Scales)
 	case o.Alike > many:
-		return fmt.Sprintf("its scales have %d distinct values in %d: %.0f %% of pairs are equal, which swapped would not be seen", o.Distinct, o.Scales, 100*o.Alike)
+		return fmt.Sprintf("its %d scales have %d distinct values, and %.0f %% of pairs are equal: a swap of equal scales would not be seen", o.Scales, o.Distinct, 100*o.Alike)
 	}
 	return ""
 }

@@ -115,7 +115,8 @@ func TestNoVerdictOnAttention(t *testing.T) {
 		{out, lse[1:], judged.Claim{}, "640 outputs and 19 log-sum-exps"},
 		{out, lse, judged.Claim{Bits: true}, "demands bits and names no kernel"},
 		{out, lse, judged.Claim{Sums: "abacus"}, `unknown model "abacus"`},
-		{out, lse, judged.Claim{Promote: 64}, "promote"},
+		{out, lse, judged.Claim{Promote: 64}, "Claim.Promote is for GPU models: name one with Claim.Sums or Claim.Kernel"},
+		{out, lse, judged.Claim{Promote: 64, Sums: "exact"}, "Claim.Promote is for GPU models"},
 	} {
 		r := &recorder{TB: t, ctx: t.Context()}
 		require.Panics(t, func() { oracletest.CheckAttention(r, bad.out, bad.lse, p, bad.claim, oracletest.Options{}) })

@@ -108,7 +108,7 @@ func CheckAttention[T gemm.Output](t testing.TB, out []T, lse []float32, p *atte
 	results := []judged.Result[T]{{Problem: p, Out: out, LSE: lse}}
 	v, err := judged.Check(t.Context(), results, claim, judged.Options{Queries: o.Queries, Workers: o.Workers, Progress: o.Progress})
 	if err != nil {
-		t.Fatalf("there is no verdict: %v", err)
+		t.Fatalf("there is no verdict: %s", ofClaims.Replace(err.Error()))
 	}
 	if !v.Pass {
 		o.fail(t, v, v.Outcome, "the kernel's attention")
@@ -131,7 +131,7 @@ func CheckQuantizer[T quantizer.Value](t testing.TB, x []T, got *tensor.Tensor, 
 }
 
 // ofClaims names the fields of a claim where a verdict names the flags of the command.
-var ofClaims = strings.NewReplacer("--sums", "Claim.Sums", "--promote", "Claim.Promote")
+var ofClaims = strings.NewReplacer("--sums", "Claim.Sums", "--promote", "Claim.Promote", "--kernel", "Claim.Kernel")
 
 // fail marks the test as failed, with the verdict on what the kernel made, and leaves the
 // page.

@@ -25,7 +25,7 @@ func ParseModel(name string) (Model, error) {
 	case "canonical":
 		return Model{Want: judge.Canonical}, nil
 	}
-	m, err := parseGPU(name)
+	m, err := parseGPU(name, "exact", "canonical")
 	return Model{judge.Predicted, m}, err
 }
 
@@ -39,7 +39,7 @@ func ParseBound(name string) (a oracle.Accumulation, err error) {
 	case "dequantized":
 		a.Dequantized = true
 	default:
-		a.Kernel.Model, err = parseGPU(name)
+		a.Kernel.Model, err = parseGPU(name, "float32", "float32-truncated", "dequantized")
 	}
 	return a, err
 }
@@ -54,13 +54,16 @@ func GPUs() (names []string) {
 	return names
 }
 
-// parseGPU returns a model of FP8 or narrower operands.
-func parseGPU(name string) (oracle.Model, error) {
+// parseGPU returns a model of FP8 or narrower operands. others are names that are known besides.
+func parseGPU(name string, others ...string) (oracle.Model, error) {
 	m, err := oracle.ParseModel(name)
-	if err == nil && m.Float != oracle.NoFloat {
+	if err != nil {
+		return m, fmt.Errorf("unknown model %q: want one of %s", name, strings.Join(append(GPUs(), others...), ", "))
+	}
+	if m.Float != oracle.NoFloat {
 		return m, fmt.Errorf("%s multiplies operands in %v, which are not read here", m, m.Float)
 	}
-	return m, err
+	return m, nil
 }
 
 // Terms are a claim in parts, which go together or not.

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"strings"
 
 	"github.com/octavo-fp8/octavo/attention"
 	"github.com/octavo-fp8/octavo/cmd/internal/verify"
@@ -71,9 +70,6 @@ func (o *attentionOptions) claim() (c judged.Claim, err error) {
 			return c, fmt.Errorf("%s is %d: want %d to %d", n.option, *n.n, n.atLeast, math.MaxInt32)
 		}
 	}
-	if o.Promote > 0 && o.Sums == "" && o.Kernel == "" {
-		return c, errors.New("promote is for GPU models: name one with sums or kernel")
-	}
 	c = judged.Claim(o.attentionClaim)
 	if o.Kernel != "" {
 		k, err := flash.ParseKernel(o.Kernel)
@@ -105,11 +101,7 @@ func checkAttention(c *call) (any, []safetensors.Tensor, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	failure := ""
-	if !v.Pass {
-		failure = strings.TrimPrefix(v.Title(), "wrong: ")
-	}
-	return report(v, v.Pass, v.Outcome, failure, o.Page)
+	return report(v, v.Pass, v.Outcome, v.Title(), o.Page)
 }
 
 // attention says which arrays are what, as verify reads them from a file.

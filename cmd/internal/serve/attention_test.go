@@ -3,6 +3,7 @@ package serve
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -22,7 +23,7 @@ import (
 
 // attended is a causal problem of 4 query heads and 2 of K and V, 3 queries, 40 keys and 16 and
 // 8 columns, with a scale for each head, and what package attention makes of it.
-func attended(t testing.TB) (p *attention.Problem, out, lse []float32) {
+func attended(t testing.TB, keys int) (p *attention.Problem, out, lse []float32) {
 	t.Helper()
 	r := rand.New(rand.NewPCG(3, 4))
 	operand := func(heads, tokens, dim int) attention.Operand {
@@ -35,7 +36,7 @@ func attended(t testing.TB) (p *attention.Problem, out, lse []float32) {
 		}
 		return attention.Operand{Codes: x}
 	}
-	p = &attention.Problem{Q: operand(4, 3, 16), K: operand(2, 40, 16), V: operand(2, 40, 8), Mask: attention.Mask{Causal: true}}
+	p = &attention.Problem{Q: operand(4, 3, 16), K: operand(2, keys, 16), V: operand(2, keys, 8), Mask: attention.Mask{Causal: true}}
 	out, lse = make([]float32, 4*3*8), make([]float32, 4*3)
 	require.NoError(t, attention.Forward(t.Context(), out, p, attention.Options{P: attention.PE4M3, LSE: lse}))
 	return p, out, lse
@@ -55,7 +56,7 @@ func attentionArrays(p *attention.Problem) (arrays []safetensors.Tensor) {
 // where a kernel is named, and on what a kernel with a fault computes.
 func TestCheckAttention(t *testing.T) {
 	c := start(t, t.Context())
-	p, out, lse := attended(t)
+	p, out, lse := attended(t, 40)
 	arrays := func(out, lse []float32) []safetensors.Tensor {
 		return append(attentionArrays(p), floatArray("out", []int{4, 3, 8}, out), floatArray("lse", []int{4, 3}, lse))
 	}
@@ -94,6 +95,20 @@ func TestCheckAttention(t *testing.T) {
 	}
 	require.Contains(t, string(c.get("check_attention", map[string]any{"page": true}, arrays(out, lse)...).bytes(t, "page")), "</html>")
 
+	// All that an answer says names options.
+	p, _, _ = attended(t, 1000)
+	zeros := append(attentionArrays(p), floatArray("out", []int{4, 3, 8}, make([]float32, 96)))
+	r := c.get("check_attention", map[string]any{"page": true, "scale": 1e-3}, zeros...)
+	verdict, err := json.Marshal(r.Result["verdict"])
+	require.NoError(t, err)
+	_, page, _ := strings.Cut(string(r.bytes(t, "page")), "</style>")
+	for _, said := range []string{fmt.Sprint(r.Result["text"]), fmt.Sprint(r.Result["failure"]), page, string(verdict)} {
+		require.NotRegexp(t, `[\s">]--[a-z]`, said)
+	}
+	require.Contains(t, r.Result["failure"], "say with sums how the kernel adds")
+	require.Contains(t, page, "say with sums how the kernel adds")
+	p, out, lse = attended(t, 40)
+
 	// V is the first columns of K, and tokens are before heads.
 	mla := *p
 	first := &tensor.Tensor{Format: fp8.E4M3, Shape: []int{2, 40, 8}, Block: tensor.Block{Rows: 40}, Scales: p.K.Codes.Scales}
@@ -111,7 +126,7 @@ func TestCheckAttention(t *testing.T) {
 // TestCheckAttentionRefuses names arrays, places and options, and no flags.
 func TestCheckAttentionRefuses(t *testing.T) {
 	c := start(t, t.Context())
-	p, out, _ := attended(t)
+	p, out, _ := attended(t, 40)
 	arrays := func(more ...safetensors.Tensor) []safetensors.Tensor {
 		all := append(attentionArrays(p), floatArray("out", []int{4, 3, 8}, out))
 		return append(slices.DeleteFunc(all, func(x safetensors.Tensor) bool {
@@ -119,22 +134,23 @@ func TestCheckAttentionRefuses(t *testing.T) {
 		}), more...)
 	}
 	for text, o := range map[string]map[string]any{
-		`unknown field "rtol"`:                    {"rtol": 1},
-		"tile is 0: want 1 to 2147483647":         {"tile": 0},
-		"splits is 2147483648":                    {"splits": int64(math.MaxInt32) + 1},
-		"splits is 1.5: want a whole number":      {"splits": 1.5},
-		"descending is number: want true or":      {"descending": 1},
-		"promote is -1":                           {"promote": -1},
-		"promote is for GPU models: name one":     {"promote": 64},
-		"value_dim 17: rows of K have 16":         {"value_dim": 17},
-		"v_block is -1":                           {"v_block": -1},
-		"scale is -1: want a number above 0":      {"scale": -1},
-		"there is no layout":                      {"layout": "sbhd"},
-		"fa5":                                     {"kernel": "fa5"},
-		"names no kernel":                         {"bits": true},
-		"not one for 2 tokens each: change k_blo": {"k_block": 2},
-		"keys 41: sequence 0 of tensor":           {"keys": 41},
-		"E6M1":                                    {"q_format": "E6M1"},
+		`unknown field "rtol"`:                     {"rtol": 1},
+		"tile is 0: want 1 to 2147483647":          {"tile": 0},
+		"splits is 2147483648":                     {"splits": int64(math.MaxInt32) + 1},
+		"splits is 1.5: want a whole number":       {"splits": 1.5},
+		"descending is number: want true or":       {"descending": 1},
+		"promote is -1":                            {"promote": -1},
+		"promote is for GPU models: name one":      {"promote": 64},
+		"promote is for GPU models: name one with": {"promote": 64, "sums": "exact"},
+		"value_dim 17: rows of K have 16":          {"value_dim": 17},
+		"v_block is -1":                            {"v_block": -1},
+		"scale is -1: want a number above 0":       {"scale": -1},
+		"there is no layout":                       {"layout": "sbhd"},
+		"fa5":                                      {"kernel": "fa5"},
+		"names no kernel":                          {"bits": true},
+		"not one for 2 tokens each: change k_blo":  {"k_block": 2},
+		"keys 41: sequence 0 of tensor":            {"keys": 41},
+		"E6M1":                                     {"q_format": "E6M1"},
 	} {
 		given := arrays()
 		if o["value_dim"] != nil {

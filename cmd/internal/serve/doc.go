@@ -50,8 +50,8 @@
 //	            options model, bound, promote, scale_order, sample (elements, suspects,
 //	            rows, cols, tiles, seed), alarms, workers, page.
 //	            Result pass, outcome, failure, text and verdict, as octavo verify has
-//	            them, and the array page if it was asked for: HTML. Failure and text
-//	            name options where octavo verify, the verdict and the page name flags
+//	            them, and the array page if it was asked for: HTML. All name options
+//	            where those of octavo verify name flags
 //	check_attention
 //	            q, q_scales, k, k_scales, v, v_scales, out, lse, sinks, cu_seqlens_q,
 //	            cu_seqlens_k, seqlens_k, block_table; options those flags of octavo verify

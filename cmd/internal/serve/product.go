@@ -2,6 +2,8 @@ package serve
 
 import (
 	"bytes"
+	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -137,11 +139,7 @@ func check(c *call) (any, []safetensors.Tensor, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	failure := ""
-	if !v.Pass {
-		failure = v.Failure()
-	}
-	return report(v, v.Pass, v.Outcome, failure, o.Page)
+	return report(v, v.Pass, v.Outcome, v.Failure(), o.Page)
 }
 
 // judgeProduct has C judged as the type that it has.
@@ -183,20 +181,29 @@ type verdict interface {
 	WritePage(w io.Writer, command, machine string) error
 }
 
-// report returns what is said of a verdict, whose failure is "" where it passes.
-func report(v verdict, pass bool, outcome, failure string, page bool) (any, []safetensors.Tensor, error) {
+// report returns what is said of a verdict, in the words of options: title says in what it fails
+// unless it passes.
+func report(v verdict, pass bool, outcome, title string, page bool) (any, []safetensors.Tensor, error) {
 	var text, html bytes.Buffer
-	if err := v.WriteText(&text); err != nil {
+	said, err := json.Marshal(v)
+	if err = cmp.Or(err, v.WriteText(&text)); err != nil {
 		return nil, nil, err
 	}
-	result := map[string]any{"pass": pass, "outcome": outcome, "failure": optionsIn(failure), "text": optionsIn(text.String()), "verdict": v}
+	failure := ""
+	if !pass {
+		failure = strings.TrimPrefix(optionsIn(title), "wrong: ")
+	}
+	result := map[string]any{"pass": pass, "outcome": outcome, "failure": failure,
+		"text": optionsIn(text.String()), "verdict": json.RawMessage(optionsIn(string(said)))}
 	if !page {
 		return result, nil, nil
 	}
 	if err := v.WritePage(&html, "", ""); err != nil {
 		return nil, nil, err
 	}
-	return result, []safetensors.Tensor{safetensors.New("page", safetensors.U8, []int{html.Len()}, html.Bytes())}, nil
+	style, body, _ := strings.Cut(html.String(), "</style>") // whose variables are written as flags are
+	whole := []byte(style + "</style>" + optionsIn(body))
+	return result, []safetensors.Tensor{safetensors.New("page", safetensors.U8, []int{len(whole)}, whole)}, nil
 }
 
 func multiply(c *call) (any, []safetensors.Tensor, error) {

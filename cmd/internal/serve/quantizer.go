@@ -2,7 +2,6 @@ package serve
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/octavo-fp8/octavo/cmd/internal/verify"
 	"github.com/octavo-fp8/octavo/fp8"
@@ -67,9 +66,5 @@ func checkQuantizer(c *call) (any, []safetensors.Tensor, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	failure := ""
-	if !v.Pass {
-		failure = strings.TrimPrefix(v.Title(), "wrong: ")
-	}
-	return report(v, v.Pass, v.Outcome, failure, o.Page)
+	return report(v, v.Pass, v.Outcome, v.Title(), o.Page)
 }

@@ -172,7 +172,7 @@ func (s *Server) message(err error) string {
 }
 
 // flags are those that commands have for options.
-var flags = regexp.MustCompile(`(^|\s)--[a-z][a-z0-9-]*`)
+var flags = regexp.MustCompile(`(^|[\s">])--[a-z][a-z0-9-]*`)
 
 // optionsIn returns a text with the names of options for those of flags: scale_order for
 // --scale-order.

@@ -339,7 +339,7 @@ func FuzzAnswer(f *testing.F) {
 	ask("check", formats, append(both, floatArray("c", []int{2, 3}, make([]float32, 6)))...)
 	ask("multiply", formats, both...)
 	ask("audit", map[string]any{"a_format": "E4M3", "b_format": "E4M3", "alone": true, "defaults": "allclose"}, both...)
-	p, out, lse := attended(f)
+	p, out, lse := attended(f, 40)
 	asked := append(attentionArrays(p), floatArray("out", []int{4, 3, 8}, out), floatArray("lse", []int{4, 3}, lse))
 	ask("check_attention", map[string]any{"causal": true, "window": attention.Window{Left: 3}, "sums": "hopper-wgmma", "page": true}, asked...)
 	ask("check_attention", map[string]any{"kernel": "fa4", "value_dim": 8, "q_block": 3}, asked[:len(asked)-1]...)

@@ -157,6 +157,9 @@ func set[T any](to, claimed *T) {
 
 // setSums sets how both products are added.
 func (c *Claim) setSums(k *flash.Kernel, p *attention.Problem) error {
+	if c.Promote > 0 && !(slices.Contains(gpus(), c.Sums) || c.Sums == "" && k.Values.Order == flash.Instruction) {
+		return errors.New("--promote is for GPU models: name one with --sums or --kernel")
+	}
 	switch c.Sums {
 	case "":
 		if c.Promote > 0 {

@@ -30,7 +30,10 @@ func (c *Candidate) apart() string {
 
 // outer says whether outer scales are equal, if there are some.
 func (c *Candidate) outer() string {
-	if c.Outer {
+	switch {
+	case !c.Profile.Outer():
+		return "none"
+	case c.Outer:
 		return "right"
 	}
 	return "wrong"

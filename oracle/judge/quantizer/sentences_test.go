@@ -89,7 +89,7 @@ func TestSentences(t *testing.T) {
 		{"no known fault explains it", "one code", "half"},
 		{"codes are right: what is stored is not the scale that they are made with", "one scale", "one code"},
 		{"codes of 1 of 1 blocks with wrong ones are those of one scale each", "cut and one, interval", "far code"},
-		{"no scale gives the codes of a block", "far code", "half"},
+		{"no one scale gives all codes of a block, in 1 block with wrong ones", "far code", "half"},
 		{"all codes are right under the scales that are stored", "half", "one scale"},
 		{"only what is stored is wrong", "one scale", "half"},
 	} {
@@ -263,6 +263,7 @@ func TestIdentify(t *testing.T) {
 		require.NoError(t, id.WritePage(&b, "octavo identify", ""))
 		_, notJudged, _ := strings.Cut(b.String(), "<h2>Not judged</h2>")
 		for _, c := range append(id.Same, id.Nearest...) {
+			require.Equal(t, len(e.got.Outer.Scales) == 0, c.outer() == "none", "outer scales that are not there are not right")
 			require.NotRegexp(t, `[ >]`+regexp.QuoteMeta(string(c.Profile))+`[,:]`, notJudged)
 		}
 		require.Regexp(t, `[ >]te-delayed[,:][^<]*scales follow from earlier steps`, notJudged)

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/internal/textout"
 	"github.com/octavo-fp8/octavo/internal/verdict"
 	"github.com/octavo-fp8/octavo/oracle/fault"
 )
@@ -74,7 +75,7 @@ func (v *Verdict) causes() (all []string) {
 		}
 		all = append(all, text)
 	} else if i != nil {
-		all = append(all, fmt.Sprintf("no scale gives the codes of a block, in none of %d blocks with wrong ones", i.Blocks))
+		all = append(all, fmt.Sprintf("no one scale gives all codes of a block, in %s with wrong ones", textout.Count(i.Blocks, "block")))
 	}
 	return all
 }
