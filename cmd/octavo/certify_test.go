@@ -47,10 +47,3 @@ func TestCertify(t *testing.T) {
 	fail(t, 2, "--vary: it does not go with --faults", "certify", "--faults", "--vary", "order")
 	fail(t, 2, "--steps 3: want at least 4 with --faults", "certify", "--faults", "--steps", "3")
 }
-
-func TestCertifyFaults(t *testing.T) {
-	if testing.Short() {
-		t.Skip("does many runs")
-	}
-	require.Contains(t, succeed(t, "certify", "--faults"), "\nPASS: 6 of 6 found in their step by the twin, 4 without one\n")
-}

@@ -109,9 +109,12 @@ func TestBrokenFiles(t *testing.T) {
 	header := len(whole) - 16
 	for i := range header {
 		for c, change := range []byte{1, 0x10, 0x80} {
+			if each > 1 && c != i/3%3 {
+				continue
+			}
 			broken := append([]byte{}, whole...)
 			broken[i] ^= change
-			for _, status := range try(broken, (i+c)%3, each) {
+			for _, status := range try(broken, i%3, each) {
 				require.Contains(t, []int{0, 1}, status, "byte %d", i)
 			}
 		}

@@ -22,6 +22,9 @@ func TestBarsOfCommands(t *testing.T) {
 	lines := endless(t)
 	for _, name := range []string{"quantize", "inspect", "gemm", "encode"} {
 		for _, columns := range []uint16{40, 80} {
+			if columns == 80 && (name == "inspect" || name == "gemm") {
+				continue // they have the bar of quantize
+			}
 			term := terminaltest.Open(t, columns)
 			p := prepare(t, "", lines[name]...)
 			p.Dir = t.TempDir()

@@ -32,12 +32,13 @@ func TestLiveRunTakesLittle(t *testing.T) {
 	result := resultOfTwo(t)
 	for _, c := range []struct {
 		step, cost time.Duration
+		run        time.Duration
 		fewest     int
 	}{
-		{100 * time.Millisecond, time.Millisecond, 700},       // an hour, every five seconds
-		{100 * time.Millisecond, 100 * time.Millisecond, 250}, // once in 12 s
-		{100 * time.Millisecond, 3 * time.Second, 8},
-		{time.Minute, 3 * time.Second, 8},
+		{100 * time.Millisecond, time.Millisecond, 5 * time.Minute, 58},       // every five seconds
+		{100 * time.Millisecond, 100 * time.Millisecond, 5 * time.Minute, 20}, // once in 12 s
+		{100 * time.Millisecond, 3 * time.Second, time.Hour, 8},
+		{time.Minute, 3 * time.Second, time.Hour, 8},
 	} {
 		run, err := outdir.Create(filepath.Join(t.TempDir(), "run"), outdir.Options{})
 		require.NoError(t, err)
@@ -52,7 +53,7 @@ func TestLiveRunTakesLittle(t *testing.T) {
 		var spent time.Duration
 		shown := 0
 		var gaps []time.Duration
-		for last := now; now.Sub(begin) < time.Hour; {
+		for last := now; now.Sub(begin) < c.run; {
 			now = now.Add(c.step)
 			l.step(func() *comparison.Result {
 				if shown > 0 {
