@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/fstest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -100,11 +101,35 @@ func TestDemoPasted(t *testing.T) {
 	require.Contains(t, demoLines("a demo"), " lint 'a demo'\n")
 }
 
+// aDemo is what octavo demo makes, once it is made.
+var aDemo = fstest.MapFS{}
+
+// makeDemo does what octavo demo does. It trains for seconds and always makes the same files, so that
+// it is run once for all guides.
+func makeDemo(t *testing.T, dir string, environment []string) {
+	if len(aDemo) > 0 {
+		require.NoError(t, os.CopyFS(dir, aDemo))
+		return
+	}
+	shell := exec.Command("/bin/sh", "-c", "octavo demo "+dir)
+	shell.Env = environment
+	output, err := shell.CombinedOutput()
+	require.NoError(t, err, "%s", output)
+	for _, name := range entriesOf(t, dir) {
+		data, err := os.ReadFile(filepath.Join(dir, name))
+		require.NoError(t, err)
+		aDemo[name] = &fstest.MapFile{Data: data, Mode: 0o644}
+	}
+}
+
 // paste runs command lines in an empty directory.
 func paste(t *testing.T, lines, environment []string) {
 	directory := t.TempDir()
 	for _, line := range lines {
 		switch {
+		case line == "octavo demo demo":
+			makeDemo(t, filepath.Join(directory, "demo"), environment)
+			continue
 		case isIn(notPasted, line):
 			continue
 		case isIn(pastedOnRequest, line) && os.Getenv("OCTAVO_README") != "all":
