@@ -463,6 +463,8 @@ func TestSentences(t *testing.T) {
 	littleWrong := Test{Criteria: []Criterion{{Rtol: 0.05, Atol: 0.5}}, Reference: Reference{Of: Dequantized}}
 	bits := p
 	bits.Bits, bits.Kernel = true, oracle.Kernel{Model: oracle.HopperWGMMA()}
+	order := p // octavo's: sums in another do not have its bits
+	order.Bits = true
 	texts := map[string]string{}
 	for name, x := range map[string]struct {
 		p      fault.Product
@@ -470,7 +472,7 @@ func TestSentences(t *testing.T) {
 		faults []fault.Fault
 	}{
 		"tight": {p, tight, zero}, "loose": {p, loose, zero}, "zero tolerance": {p, Test{Criteria: []Criterion{{Rtol: 0, Atol: 0}}}, zero},
-		"no float32": {bits, tight, zero}, "harmless": {p, tight, harmless}, "zero tolerance of nothing": {p, Test{Criteria: []Criterion{{}}}, harmless}, "empty": {empty, tight, nil}, "wrong reference": {p, wrong, zero}, "a little wrong reference": {p, littleWrong, zero},
+		"no float32": {bits, tight, zero}, "octavo's bits": {order, Test{Criteria: []Criterion{{}}, Reference: Reference{Of: Canonical}}, zero}, "harmless": {p, tight, harmless}, "zero tolerance of nothing": {p, Test{Criteria: []Criterion{{}}}, harmless}, "empty": {empty, tight, nil}, "wrong reference": {p, wrong, zero}, "a little wrong reference": {p, littleWrong, zero},
 	} {
 		r, err := Run[float32](t.Context(), x.p, x.test, Options{Faults: x.faults, NoProposal: true})
 		require.NoError(t, err)
@@ -489,8 +491,10 @@ func TestSentences(t *testing.T) {
 		{"the test had nothing to catch: none of 0 faults makes this C wrong", "empty", "tight"},
 		{"the test fails 6 of 6 correct kernels, and lets no fault pass: it catches all 1", "zero tolerance", "tight"},
 		{"the test fails 6 of 6 correct kernels, and had nothing to catch: none of 1", "zero tolerance of nothing", "zero tolerance"},
-		{", and fails 4 correct kernels that are not claimed", "tight", "loose"},
-		{"that are not claimed", "zero tolerance", "empty"},
+		{", and fails 4 correct kernels beyond the bound of what is claimed", "tight", "loose"},
+		{"of what is claimed", "zero tolerance", "empty"},
+		{"float32, backwards, other bits", "octavo's bits", "no float32"},
+		{"the test lets no fault pass: it catches all 1, of 1, that make C wrong, and fails 7 correct kernels without the bits of what is claimed", "octavo's bits", "no float32"},
 		{"bound none: correct kernels have the bits that are claimed", "no float32", "tight"},
 		{"how far correct kernels may be from the exact product", "tight", "no float32"},
 		{"the reference does not have the bits that are demanded", "no float32", "wrong reference"},

@@ -25,7 +25,7 @@ func (r *Report) Summary() string {
 	var right, others int // that others are not claimed may be why they fail
 	for i := range r.Honest {
 		switch h := &r.Honest[i]; {
-		case h.right():
+		case h.right(r.Bits):
 			right++
 		case !h.Pass:
 			others++
@@ -44,11 +44,12 @@ func (r *Report) Summary() string {
 	default:
 		says = append(says, fmt.Sprintf("had nothing to catch: none of %s makes this C wrong", faults))
 	}
-	switch {
-	case others == 1:
-		says = append(says, "fails 1 correct kernel that is not claimed")
-	case others > 1:
-		says = append(says, fmt.Sprintf("fails %d correct kernels that are not claimed", others))
+	if others > 0 {
+		beyond := "beyond the bound"
+		if r.Bits {
+			beyond = "without the bits"
+		}
+		says = append(says, fmt.Sprintf("fails %s %s of what is claimed", textout.Count(others, "correct kernel"), beyond))
 	}
 	return "the test " + strings.Join(says, ", and ")
 }
@@ -145,7 +146,11 @@ func (d *Distance) place() string {
 		return "none off"
 	}
 	p := d.Worst
-	return fmt.Sprintf("(%d, %d): got %s, want %s", p.Row, p.Col, number(p.Got), number(p.Want))
+	got, want := number(p.Got), number(p.Want)
+	if got == want && p.Got != p.Want {
+		got, want = fmt.Sprint(float64(p.Got)), fmt.Sprint(float64(p.Want))
+	}
+	return fmt.Sprintf("(%d, %d): got %s, want %s", p.Row, p.Col, got, want)
 }
 
 // error is the largest error in units of the bound or, where bits are demanded, of the last place.
@@ -212,6 +217,8 @@ func (h *Honest) says() string {
 // name is that of a kernel, and whether it is one that is claimed.
 func (r *Report) name(h *Honest) string {
 	switch {
+	case h.Claimed && h.Outside > 0 && r.Bits:
+		return h.Name + ", other bits"
 	case !h.Claimed && h.Outside > 0 && r.Bits:
 		return h.Name + ", not claimed, other bits"
 	case !h.Claimed && h.Outside > 0:
