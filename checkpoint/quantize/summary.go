@@ -20,7 +20,7 @@ type Summary struct {
 	Quantized       TensorCount      `json:"quantized"`
 	Requantized     int              `json:"requantized"` // of the quantized tensors, that were codes
 	Copied          TensorCount      `json:"copied"`
-	Kept            []KeptTensor     `json:"kept"`      // matrices of Copied that would be quantized if they were no part of a model that stays
+	Kept            []KeptTensor     `json:"kept"`      // matrices of Copied, values or codes, that are a part of a model which stays
 	Elements        int64            `json:"elements"`  // quantized
 	Saturated       int64            `json:"saturated"` // of Elements, as the two below
 	Flushed         int64            `json:"flushed"`

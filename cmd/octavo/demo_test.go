@@ -58,5 +58,5 @@ func TestDemoForeign(t *testing.T) {
 	require.Len(t, entries, 1)
 
 	fail(t, 2, "want one directory, there are 0", "demo")
-	fail(t, 2, "want one directory, there are 2", "demo", dir, "-o", dir)
+	fail(t, 2, "want one directory, as an argument or by its flag, not both", "demo", dir, "-o", dir)
 }

@@ -200,14 +200,14 @@ func (b *budgeted) checkLayout(c *checkpoint.Checkpoint, l *checkpoint.Layout) e
 			}
 		}
 		var err error
-		if o.Recipes, err = recipesFor(c, evaluate.NewRecipeFile(0, evaluate.Weights, b.modules(all)), b.recipeOut); err != nil {
+		if o.Recipes, err = recipesFor(c, evaluate.NewRecipeFile(0, evaluate.Weights, b.modules(all)), "--recipe"); err != nil {
 			return err
 		}
 		if r.Weight.Recipe == nil {
 			continue // they stay as they are
 		}
 		if _, err := checkpoint.NewPlan(c, l, o); err != nil {
-			return fmt.Errorf("convert cannot write %s for every linear layer, so leave that out of --recipe, or leave out --recipe-out: %w", r.Name, err)
+			return fmt.Errorf("convert cannot write %s for every linear layer, as --recipe-out needs: %w", r.Name, err)
 		}
 	}
 	return nil

@@ -332,8 +332,11 @@ func one(what string) cobra.PositionalArgs { return takes(1, 1, "one "+what) }
 // oneOr is the Args of a command that takes one of what, which a flag may name instead.
 func oneOr(flag *string, what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
-		if *flag != "" {
-			args = append(args, *flag)
+		switch {
+		case *flag != "" && len(args) > 0:
+			return fmt.Errorf("want one %s, as an argument or by its flag, not both", what)
+		case *flag != "":
+			return nil
 		}
 		return one(what)(cmd, args)
 	}

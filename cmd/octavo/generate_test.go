@@ -328,7 +328,7 @@ func TestGenerateRefuses(t *testing.T) {
 	} {
 		fail(t, 2, "give one of them", with(two...)...)
 	}
-	fail(t, 2, `want one model, there are 2 arguments`, with("x")...)
+	fail(t, 2, "want one model, as an argument or by its flag, not both", with("x")...)
 	fail(t, 2,
 		"use a recipe whose inputs have scales of their own for each token, such as fp8, mxfp8",
 		with("--recipe", "te-current", "--batch-invariant", "--prompt", "a")...)

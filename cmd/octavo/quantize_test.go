@@ -331,12 +331,12 @@ of 4 values quantized: 1 (25%) saturated, 1 (25%) flushed to zero
 // more. Parts of models are told by the names of these.
 func TestQuantizeKeeps(t *testing.T) {
 	for model, want := range map[string]string{
-		"llama": "Left as they are: the head lm_head.weight (rounding it moves every logit); the embedding model.embed_tokens.weight (looked up, not multiplied). --only . quantizes them, too.",
+		"llama": "Left as they are: the head lm_head.weight (rounding it moves every logit); the embedding model.embed_tokens.weight (looked up, not multiplied). --only REGEXP chooses otherwise.",
 		"mixtral": "Left as they are: the head lm_head.weight (rounding it moves every logit); the embedding model.embed_tokens.weight (looked up, not multiplied); " +
-			"3 routers, such as model.layers.0.block_sparse_moe.gate.weight (rounding it may send tokens to other experts). --only . quantizes them, too.",
+			"3 routers, such as model.layers.0.block_sparse_moe.gate.weight (rounding it may send tokens to other experts). --only REGEXP chooses otherwise.",
 		"gpt-oss": "Left as they are: the head lm_head.weight (rounding it moves every logit); the embedding model.embed_tokens.weight (looked up, not multiplied); " +
 			"6 bias vectors, such as model.layers.0.mlp.experts.down_proj_bias (added, not multiplied); " +
-			"3 routers, such as model.layers.0.mlp.router.weight (rounding it may send tokens to other experts). --only . quantizes them, too.",
+			"3 routers, such as model.layers.0.mlp.router.weight (rounding it may send tokens to other experts). --only REGEXP chooses otherwise.",
 	} {
 		path, out := testutil.Shared(t, "models", model, "model.safetensors"), filetest.Output(t)
 		require.Contains(t, strings.Join(strings.Fields(succeed(t, "quantize", path, "-o", out, "--recipe", "te-block")), " "), want)

@@ -13,6 +13,7 @@ func TestCount(t *testing.T) {
 		require.Equal(t, want, Count(n, "step"))
 	}
 	require.Equal(t, "1 value", Count(int64(1), "value"))
+	require.Equal(t, "2 projections of MTP", Count(2, "projection of MTP"))
 }
 
 // TestLossOrder sorts a tensor of each sort.

@@ -19,7 +19,7 @@ func WriteText(stdout io.Writer, s *quantize.Summary, top int) error {
 	fmt.Fprintf(w, "%s: %s %s, block %s\n\n", textout.Name(s.Output), s.Profile, s.Format, s.Block)
 	writeTotals(w, s)
 	if len(s.Kept) > 0 {
-		fmt.Fprintf(w, "%s\n\n", textout.Wrap("Left as they are: "+keptOf(s.Kept)+". --only . quantizes them, too.", 80, ""))
+		fmt.Fprintf(w, "%s\n\n", textout.Wrap("Left as they are: "+keptOf(s.Kept)+". --only REGEXP chooses otherwise.", 80, ""))
 	}
 	writeTensors(w, s.Tensors, top)
 	became := ""
