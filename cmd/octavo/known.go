@@ -30,22 +30,21 @@ func knownFaults() known {
 }
 
 // writeText writes a fault in words and where it was seen, a kind each.
-func (k known) writeText(w io.Writer) error {
-	var b strings.Builder
+func (k known) writeText(stdout io.Writer) error {
+	w := textout.NewWriter(stdout)
 	for n, t := range k {
 		if n > 0 {
-			b.WriteByte('\n')
+			fmt.Fprintln(w)
 		}
-		fmt.Fprintf(&b, "%s: %d kinds of fault that %s names\n", t.Of, len(t.Faults), t.By)
+		fmt.Fprintf(w, "%s: %d kinds of fault that %s names\n", t.Of, len(t.Faults), t.By)
 		for _, f := range t.Faults {
 			text := f.Text
 			if len(f.Reports) > 0 {
 				text += " (seen in " + strings.Join(f.Reports, ", ") + ")"
 			}
-			fmt.Fprintf(&b, "  %s\n", f.Kind)
-			b.WriteString(textout.Wrap(text, 80, "      ") + "\n")
+			fmt.Fprintf(w, "  %s\n", f.Kind)
+			textout.Paragraph(w, text, "      ")
 		}
 	}
-	_, err := io.WriteString(w, b.String())
-	return err
+	return w.Flush()
 }

@@ -103,9 +103,10 @@ func (r *labRun) print(report *labreport.Report) error {
 		return nil
 	}
 	if notice := report.Length.Notice(); notice != "" && len(r.reports) == 1 {
-		if _, err := fmt.Fprintf(r.stdout, "%s\n\n", textout.Wrap(notice, labreport.Columns, "")); err != nil {
+		if err := textout.Paragraph(r.stdout, notice, ""); err != nil {
 			return err
 		}
+		fmt.Fprintln(r.stdout)
 	}
 	return report.WriteText(r.stdout)
 }
@@ -190,9 +191,8 @@ func (r *labRun) conclude() error {
 		page = "index.html"
 	}
 	outcome := labreport.TallyOf(r.reports...).String()
-	_, err := fmt.Fprintf(r.stdout, "Plots, tables and how to repeat it: %s\n%s\n",
-		textout.Name(filepath.Join(r.files.Dir(), page)), textout.Wrap(outcome+".", labreport.Columns, ""))
-	return err
+	fmt.Fprintf(r.stdout, "Plots, tables and how to repeat it: %s\n", textout.Name(filepath.Join(r.files.Dir(), page)))
+	return textout.Paragraph(r.stdout, outcome+".", "")
 }
 
 // setting is what repeats an experiment.

@@ -1,7 +1,6 @@
 package certify
 
 import (
-	"bufio"
 	"context"
 	"fmt"
 	"io"
@@ -174,12 +173,12 @@ func (j *job) faults() ([]twin.Fault, error) {
 
 // WriteText prints the table for people.
 func (r *FaultReport) WriteText(stdout io.Writer) error {
-	w := bufio.NewWriter(stdout)
+	w := textout.NewWriter(stdout)
 	fmt.Fprintf(w, "%s\n%s\n\n", heading(r.Steps, Delayed, r.Seed), onRanks)
 	fmt.Fprintln(w, "no fault")
 	r.Clean.write(w)
 	for _, f := range r.Rows {
-		fmt.Fprintln(w, textout.Wrap(FaultText(f.Fault), 80, ""))
+		textout.Paragraph(w, FaultText(f.Fault), "")
 		f.write(w)
 	}
 	_, title := r.verdict()
@@ -226,7 +225,7 @@ func FaultText(f twin.Fault) string {
 // write prints what each check has found.
 func (c *Checks) write(w io.Writer) {
 	for i, text := range c.found() {
-		fmt.Fprintln(w, textout.Wrap(fmt.Sprintf("%s: %s", checks[i], text), 80, "  "))
+		textout.Paragraph(w, fmt.Sprintf("%s: %s", checks[i], text), "  ")
 	}
 }
 

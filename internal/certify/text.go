@@ -19,7 +19,7 @@ func (r *Report) WriteText(stdout io.Writer) error {
 	_, title := r.verdict()
 	fmt.Fprintf(w, "\n%s\n", title)
 	if missing := r.notVaried(); len(missing) > 0 {
-		fmt.Fprintln(w, textout.Wrap("Not compared: "+strings.Join(missing, ", "), 80, ""))
+		textout.Paragraph(w, "Not compared: "+strings.Join(missing, ", "), "")
 	}
 	return w.Flush()
 }
@@ -57,9 +57,7 @@ func (r *Report) writeTable(w io.Writer) {
 	fmt.Fprintln(t, "varied\tto\tagainst\ttensors\tbits")
 	for _, c := range r.Certificates {
 		outcome := c.Outcome()
-		if c.First != nil && c.Promised {
-			outcome = textout.Wrong(outcome)
-		}
+		outcome = textout.WrongIf(c.First != nil && c.Promised, outcome)
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", c.Varied, c.To, c.Reference, c.tensors(), outcome)
 	}
 	t.Flush()
@@ -93,6 +91,6 @@ func (r *Report) writeDifferences(w io.Writer) {
 		}
 		fmt.Fprint(w, heading)
 		heading = ""
-		fmt.Fprintln(w, textout.Wrap(fmt.Sprintf("%s, %s: %v", c.Varied, c.To, c.First), 80, "  "))
+		textout.Paragraph(w, fmt.Sprintf("%s, %s: %v", c.Varied, c.To, c.First), "  ")
 	}
 }

@@ -74,6 +74,14 @@ const wrongBegin, wrongEnd = "\x0e", "\x0f"
 // Wrong marks the text of a cell as wrong: a table has it in red where there are colors.
 func Wrong(text string) string { return wrongBegin + text + wrongEnd }
 
+// WrongIf is the text of a cell, which is wrong in a case.
+func WrongIf(wrong bool, text string) string {
+	if wrong {
+		return Wrong(text)
+	}
+	return text
+}
+
 const (
 	gap      = 2  // columns of a terminal between those of a table
 	narrow   = 12 // of a text that has no room

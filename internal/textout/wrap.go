@@ -25,6 +25,20 @@ func Paragraph(w io.Writer, text, indent string) error {
 	return err
 }
 
+// Hanging writes text after a lead, broken at words into lines of [Width], of which those
+// after the first begin with some spaces.
+func Hanging(w io.Writer, lead, text string, spaces int) {
+	indent, width := strings.Repeat(" ", spaces), Width(w)
+	if utf8.RuneCountInString(lead+text) <= width {
+		fmt.Fprintln(w, lead+text)
+		return
+	}
+	// What stands in for the lead is as long and has no space to break at.
+	stand := strings.Repeat("x", max(utf8.RuneCountInString(lead)-spaces, 0))
+	wrapped := strings.TrimPrefix(Wrap(stand+text, width, indent), indent+stand)
+	fmt.Fprintln(w, lead+wrapped)
+}
+
 // Width is how many characters lines of text have at most: 80, and on a [Screen] that is narrower
 // as many as that.
 func Width(w io.Writer) int {

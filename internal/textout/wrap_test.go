@@ -45,3 +45,23 @@ func TestParagraph(t *testing.T) {
 		require.Equal(t, strings.Fields(text), strings.Fields(s.String()))
 	}
 }
+
+func TestHanging(t *testing.T) {
+	hanging := func(lead, text string, spaces, columns int) string {
+		s := &screen{columns: columns}
+		Hanging(s, lead, text, spaces)
+		return strings.TrimSuffix(s.String(), "\n")
+	}
+	require.Equal(t, "name: short", hanging("name: ", "short", 2, 0))
+	words := strings.Repeat("seven·s ", 12) + "end"
+	require.Equal(t, "name: "+strings.TrimSpace(strings.Repeat("seven·s ", 9))+"\n  "+strings.Repeat("seven·s ", 3)+"end", hanging("name: ", words, 2, 0))
+	require.Equal(t, "name: seven·s seven·s\n  seven·s seven·s end", hanging("name: ", "seven·s seven·s seven·s seven·s end", 2, 24))
+	for _, lead := range []string{"", "  ", "a lead of some words  "} {
+		for spaces := range 30 {
+			for i, line := range strings.Split(hanging(lead, words, spaces, 0), "\n") {
+				require.LessOrEqual(t, utf8.RuneCountInString(line), 80)
+				require.True(t, i == 0 || strings.HasPrefix(line, strings.Repeat(" ", spaces)+"s") || strings.HasPrefix(line, strings.Repeat(" ", spaces)+"e"), "%q", line)
+			}
+		}
+	}
+}

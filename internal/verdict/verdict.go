@@ -3,11 +3,9 @@
 package verdict
 
 import (
-	"bufio"
 	"cmp"
 	"fmt"
 	"io"
-	"strings"
 	"unicode/utf8"
 
 	"github.com/octavo-fp8/octavo/internal/textout"
@@ -29,33 +27,18 @@ type Line struct{ Name, Value string }
 // Linef returns a line whose value has a format.
 func Linef(name, format string, args ...any) Line { return Line{name, fmt.Sprintf(format, args...)} }
 
-// Hanging returns text after a lead, broken at words into lines of which those after
-// the first begin with some spaces.
-func Hanging(lead, text string, spaces int) string { return hanging(lead, text, spaces, Width) }
-
-func hanging(lead, text string, spaces, width int) string {
-	indent := strings.Repeat(" ", spaces)
-	if utf8.RuneCountInString(lead+text) <= width {
-		return lead + text
-	}
-	// What stands in for the lead is as long and has no space to break at.
-	stand := strings.Repeat("x", max(utf8.RuneCountInString(lead)-spaces, 0))
-	wrapped := strings.TrimPrefix(textout.Wrap(stand+text, width, indent), indent+stand)
-	return lead + wrapped
-}
-
 // WriteHanging writes lines, each a name, a colon and a value.
 func WriteHanging(w io.Writer, lines []Line) {
 	for _, line := range lines {
-		fmt.Fprintln(w, Hanging(line.Name+": ", line.Value, 2))
+		textout.Hanging(w, line.Name+": ", line.Value, 2)
 	}
 }
 
 // WriteReport writes a title, what explains it, and parts of lines, for people.
 func WriteReport(w io.Writer, title string, causes []string, parts ...[]Line) error {
-	b := bufio.NewWriter(w)
+	b := textout.NewWriter(w)
 	for _, text := range append([]string{title}, causes...) {
-		fmt.Fprintln(b, Hanging("", text, 2))
+		textout.Hanging(b, "", text, 2)
 	}
 	for _, lines := range parts {
 		fmt.Fprintln(b)
@@ -78,17 +61,14 @@ func (f fitted) Screen() (columns int, colors bool) {
 	return cmp.Or(columns, Width), colors
 }
 
-// WriteTable writes a table, whose values are broken at words so that it fits a [textout.Screen].
+// WriteTable writes a table, whose values are broken at words.
 func WriteTable(w io.Writer, lines []Line) {
-	width, name := Width, 0
-	if columns, _ := (fitted{w}).Screen(); columns < width {
-		width = columns
-	}
+	name := 0
 	for _, line := range lines {
 		name = max(name, utf8.RuneCountInString(line.Name))
 	}
 	for _, line := range lines {
 		lead := fmt.Sprintf("  %-*s  ", name, line.Name)
-		fmt.Fprintln(w, hanging(lead, line.Value, utf8.RuneCountInString(lead), width))
+		textout.Hanging(w, lead, line.Value, utf8.RuneCountInString(lead))
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"math"
 	"strings"
 	"testing"
-	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 )
@@ -55,20 +54,6 @@ func TestColors(t *testing.T) {
 	require.Equal(t, [3]uint8{0x8E, 0x1F, 0xA8}, shade(math.Inf(1), 1))
 	blue := [3]uint8{0x2F, 0x7D, 0xBC}
 	require.Equal(t, blue, shade(1, 0))
-}
-
-func TestHanging(t *testing.T) {
-	require.Equal(t, "name: short", Hanging("name: ", "short", 2))
-	words := strings.Repeat("seven·s ", 12) + "end"
-	require.Equal(t, "name: "+strings.TrimSpace(strings.Repeat("seven·s ", 9))+"\n  "+strings.Repeat("seven·s ", 3)+"end", Hanging("name: ", words, 2))
-	for _, lead := range []string{"", "  ", "a lead of some words  "} {
-		for spaces := range 30 {
-			for i, line := range strings.Split(Hanging(lead, words, spaces), "\n") {
-				require.LessOrEqual(t, utf8.RuneCountInString(line), Width)
-				require.True(t, i == 0 || strings.HasPrefix(line, strings.Repeat(" ", spaces)+"s") || strings.HasPrefix(line, strings.Repeat(" ", spaces)+"e"), "%q", line)
-			}
-		}
-	}
 }
 
 func TestGridStep(t *testing.T) {

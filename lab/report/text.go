@@ -9,37 +9,31 @@ import (
 	"github.com/octavo-fp8/octavo/internal/textout"
 )
 
-// Columns of a terminal, at which text is wrapped.
-const Columns = 80
-
 // WriteText writes the findings and then the goals for a terminal.
-func (r *Report) WriteText(w io.Writer) error {
-	var b strings.Builder
-	title := fmt.Sprintf("%s (%v)", r.Title, r.Time.Round(100*time.Millisecond))
-	b.WriteString(textout.Wrap(title, Columns, "") + "\n")
+func (r *Report) WriteText(to io.Writer) error {
+	w := textout.NewWriter(to)
+	textout.Paragraph(w, fmt.Sprintf("%s (%v)", r.Title, r.Time.Round(100*time.Millisecond)), "")
 	for _, f := range r.Findings {
-		b.WriteString(hanging("-", 1, f.String()))
+		hanging(w, "-", 1, f.String())
 	}
 	if tally := r.tally(); tally != "" {
-		b.WriteString("  " + tally + "\n")
+		fmt.Fprintf(w, "  %s\n", tally)
 	}
 	for _, g := range r.Goals {
-		b.WriteString(r.goal(g))
+		r.writeGoal(w, g)
 	}
-	b.WriteString("\n")
-	_, err := io.WriteString(w, b.String())
-	return err
+	fmt.Fprintln(w)
+	return w.Flush()
 }
 
-// hanging returns a text in lines that stand to the right of a label.
-func hanging(label string, width int, text string) string {
+// hanging writes a text in lines that stand to the right of a label.
+func hanging(w io.Writer, label string, width int, text string) {
 	margin := fmt.Sprintf("  %-*s ", width, label)
-	lines := textout.Wrap(text, Columns, strings.Repeat(" ", len(margin)))
-	return margin + lines[len(margin):] + "\n"
+	textout.Hanging(w, margin, text, len(margin))
 }
 
-// goal is a goal for a terminal.
-func (r *Report) goal(g Goal) string {
+// writeGoal writes a goal for a terminal.
+func (r *Report) writeGoal(w io.Writer, g Goal) {
 	label, widest, what := g.label(), len("not judged"), g.Name
 	if g.Control {
 		what = "control " + what
@@ -50,11 +44,11 @@ func (r *Report) goal(g Goal) string {
 	if !r.saysOf(g) {
 		label, g.Undecided = "", ""
 	}
-	text := hanging(label, widest, what+": "+g.Got) + hanging("", widest, "wanted: "+g.Want)
+	hanging(w, label, widest, what+": "+g.Got)
+	hanging(w, "", widest, "wanted: "+g.Want)
 	if g.Undecided != "" {
-		text += hanging("", widest, g.Undecided)
+		hanging(w, "", widest, g.Undecided)
 	}
-	return text
 }
 
 // label is the outcome as people see it from afar.

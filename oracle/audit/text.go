@@ -122,7 +122,7 @@ type printer struct {
 }
 
 func (p *printer) line(format string, args ...any) {
-	fmt.Fprintln(p, verdict.Hanging("", fmt.Sprintf(format, args...), 2))
+	textout.Hanging(p, "", fmt.Sprintf(format, args...), 2)
 }
 
 // table writes a table below an empty line and, unless it is "", a line.

@@ -14,7 +14,7 @@ import (
 // WriteText writes the result for people.
 func (v *Verdict) WriteText(w io.Writer) error {
 	b := textout.NewWriter(w)
-	fmt.Fprintln(b, verdict.Hanging("", v.Title(), 2))
+	textout.Hanging(b, "", v.Title(), 2)
 	v.writeCause(b)
 	fmt.Fprintf(b, "C = A·Bᵀ, %dx%d %s, K = %d\n", v.M, v.N, v.Type, v.K)
 	verdict.WriteHanging(b, v.terms())
@@ -221,7 +221,8 @@ func full(x oracle.Number) string { return strconv.FormatFloat(float64(x), 'g', 
 // writePower writes what the errors say taken together, and what would have been seen.
 func (v *Verdict) writePower(w io.Writer) {
 	if text := v.Together(); text != "" {
-		fmt.Fprintf(w, "\n%s\n", verdict.Hanging("", text, 2))
+		fmt.Fprintln(w)
+		textout.Hanging(w, "", text, 2)
 		verdict.WriteTable(w, v.tests())
 	}
 	if lines := v.seen(); len(lines) > 0 {
@@ -236,7 +237,8 @@ func (v *Verdict) writeFirst(w io.Writer) {
 	if d == nil {
 		return
 	}
-	fmt.Fprintf(w, "\n%s\n", verdict.Hanging("", v.FirstLine(), 2))
+	fmt.Fprintln(w)
+	textout.Hanging(w, "", v.FirstLine(), 2)
 	t := textout.NewTable(w)
 	fmt.Fprintln(t, "block\tK\tscale of A\tscale of B\tcodes\tscaled\trunning")
 	more := func(n int) {
@@ -279,7 +281,7 @@ func (v *Verdict) writeCause(w io.Writer) {
 	if len(texts) > 0 {
 		fmt.Fprintf(w, "\n%s\n", heading)
 		for _, text := range texts {
-			fmt.Fprintln(w, verdict.Hanging("  ", text, 4))
+			textout.Hanging(w, "  ", text, 4)
 		}
 	}
 	if lines := v.Clusters(); len(lines) > 0 {

@@ -169,14 +169,16 @@ const mostRows = 60
 // WriteText writes the report for people.
 func (r *Report) WriteText(w io.Writer) error {
 	b := textout.NewWriter(w)
-	fmt.Fprintf(b, "%s\n\n", textout.Wrap(r.Title(), verdict.Width, ""))
+	textout.Paragraph(b, r.Title(), "")
+	fmt.Fprintln(b)
 	verdict.WriteTable(b, r.sides())
 	r.writeModules(b)
 	for _, f := range r.findings() {
-		fmt.Fprintf(b, "\n%s\n", textout.Wrap(letters[f.side]+" is "+f.text, verdict.Width, ""))
-		fmt.Fprintf(b, "%s\n", textout.Wrap("in "+listed(f.modules), verdict.Width, "  "))
+		fmt.Fprintln(b)
+		textout.Paragraph(b, letters[f.side]+" is "+f.text, "")
+		textout.Paragraph(b, "in "+listed(f.modules), "  ")
 		if apart := f.apart(); apart != "" {
-			fmt.Fprintf(b, "%s\n", textout.Wrap(apart, verdict.Width, "  "))
+			textout.Paragraph(b, apart, "  ")
 		}
 	}
 	if lines := r.next(); len(lines) > 0 {
@@ -200,9 +202,7 @@ func (r *Report) writeModules(w io.Writer) {
 	shown := min(len(cells), mostRows)
 	for n, c := range cells[:shown] {
 		for i, d := range r.Modules[n].Sides {
-			if d != nil && d.Outcome == verdict.Fail {
-				c[i] = textout.Wrong(c[i])
-			}
+			c[i] = textout.WrongIf(d != nil && d.Outcome == verdict.Fail, c[i])
 		}
 		fmt.Fprintln(t, strings.Join(append([]string{textout.Name(strings.TrimPrefix(r.Modules[n].Name, "model."))}, c[:]...), "\t"))
 	}

@@ -67,9 +67,10 @@ func (r PeerResult) Manifest() outdir.Manifest {
 // WriteText writes the tables for people, and where the files are.
 func (r PeerResult) WriteText(w io.Writer, dir string) error {
 	for _, line := range r.Lines() {
-		fmt.Fprintln(w, textout.Wrap(line, lineWidth, "  "))
+		textout.Paragraph(w, line, "  ")
 	}
-	fmt.Fprintf(w, "\n%s\n", textout.Wrap(legend+briefLegend, lineWidth, ""))
+	fmt.Fprintln(w)
+	textout.Paragraph(w, legend+briefLegend, "")
 	for _, t := range r.tables(putBrief) {
 		fmt.Fprintln(w)
 		if err := t.print(w); err != nil {
@@ -78,7 +79,7 @@ func (r PeerResult) WriteText(w io.Writer, dir string) error {
 	}
 	for _, line := range append(r.Remarks(), r.Earlier()...) {
 		fmt.Fprintln(w)
-		fmt.Fprintln(w, textout.Wrap(line, lineWidth, "  "))
+		textout.Paragraph(w, line, "  ")
 	}
 	if dir == "" {
 		return nil

@@ -11,7 +11,7 @@ import (
 
 // WriteText writes the tables for people, and where the files are.
 func (r Result) WriteText(w io.Writer, dir string) error {
-	fmt.Fprintln(w, textout.Wrap(r.machine(), lineWidth, ""))
+	textout.Paragraph(w, r.machine(), "")
 	for _, section := range []func(io.Writer) error{r.printProducts, r.printLimits, r.printConversions} {
 		if err := section(w); err != nil {
 			return err

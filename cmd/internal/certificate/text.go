@@ -17,23 +17,24 @@ func WriteText(stdout io.Writer, c *checkpoint.Certificate, dir string, top int)
 	for _, f := range c.Files {
 		bytes += f.Bytes
 	}
-	fmt.Fprintf(w, "%s: %s, %d bytes in %d files\n\n", textout.Name(dir), c.Layout, bytes, len(c.Files))
+	fmt.Fprintf(w, "%s: %s, %d bytes in %s\n\n", textout.Name(dir), c.Layout, bytes, textout.Count(len(c.Files), "file"))
 	if n := len(c.NotUnderstood); n > 0 {
-		fmt.Fprintln(w, textout.Wrap("This is no certificate: "+notUnderstood(c)+".", 80, ""))
+		textout.Paragraph(w, "This is no certificate: "+notUnderstood(c)+".", "")
 		for _, name := range c.NotUnderstood[:min(n, mostBroken)] {
 			fmt.Fprintf(w, "  %s\n", textout.Shorten(textout.Name(name), 78))
 		}
 		fmt.Fprintln(w)
 	}
 	if text := smoothed(c); text != "" {
-		fmt.Fprintf(w, "%s\n\n", textout.Wrap(text, 80, ""))
+		textout.Paragraph(w, text, "")
+		fmt.Fprintln(w)
 	}
 	writeTotals(w, c)
 	if c.Lossless {
-		fmt.Fprintln(w, textout.Wrap(kept(c), 80, ""))
+		textout.Paragraph(w, kept(c), "")
 	}
 	if text := leftOut(c); text != "" {
-		fmt.Fprintln(w, textout.Wrap(text, 80, ""))
+		textout.Paragraph(w, text, "")
 		if !c.Lossless {
 			fmt.Fprintln(w)
 		}
@@ -96,20 +97,20 @@ func writeClaims(w io.Writer, c *checkpoint.Certificate, top int) {
 	if a.All == 0 {
 		return
 	}
-	fmt.Fprintln(w, textout.Wrap(a.String(), 80, ""))
+	textout.Paragraph(w, a.String(), "")
 	broken := a.Broken
 	if top > 0 {
 		broken = broken[:min(mostBroken, len(broken))]
 	}
 	for _, t := range broken {
 		fmt.Fprintf(w, "  %s\n", textout.Shorten(textout.Name(t.Name), 78))
-		fmt.Fprintln(w, textout.Wrap("^ "+reason(t.Claim), 78, "    "))
+		fmt.Fprintln(w, textout.Wrap("^ "+reason(t.Claim), min(78, textout.Width(w)), "    "))
 	}
 	if n := len(a.Broken) - len(broken); n > 0 {
 		fmt.Fprintf(w, "  and %d more (--detail shows all)\n", n)
 	}
 	if advice := a.Advice(); advice != "" {
-		fmt.Fprintln(w, textout.Wrap(advice, 80, ""))
+		textout.Paragraph(w, advice, "")
 	}
 	if !c.Lossless {
 		fmt.Fprintln(w)

@@ -286,7 +286,7 @@ func writeFindings(w io.Writer, v Diagnosis) {
 		t := textout.NewTable(w)
 		fmt.Fprintln(t, "layer\toperand\thealth\tlost, worst step\tin steps")
 		for _, f := range v.Findings[:min(len(v.Findings), mostFindings)] {
-			fmt.Fprintf(t, "%s\t%s\t%s\t%s, %d\t%s\n", f.Layer, f.Operand, wrongIf(f.Health == telemetry.Sick, f.Health.String()), f.Lost(), f.Step, f.In())
+			fmt.Fprintf(t, "%s\t%s\t%s\t%s, %d\t%s\n", f.Layer, f.Operand, textout.WrongIf(f.Health == telemetry.Sick, f.Health.String()), f.Lost(), f.Step, f.In())
 		}
 		t.Flush()
 		if more := len(v.Findings) - mostFindings; more > 0 {
@@ -296,7 +296,7 @@ func writeFindings(w io.Writer, v Diagnosis) {
 	if len(v.Advice) > 0 {
 		fmt.Fprintln(w, "\nWhat to try, the likeliest first:")
 		for _, a := range v.Advice {
-			fmt.Fprintln(w, "-"+textout.Wrap(a, textout.Width(w), "  ")[1:])
+			textout.Hanging(w, "- ", a, 2)
 		}
 	}
 }

@@ -74,15 +74,7 @@ func (r *Result) writeOutcomes(w io.Writer) {
 }
 
 // lossCell is a loss, which is wrong if it is not finite.
-func lossCell(x float64) string { return wrongIf(x-x != 0, fmt.Sprintf("%.4f", x)) }
-
-// wrongIf is the text of a cell, which is wrong in a case.
-func wrongIf(wrong bool, text string) string {
-	if wrong {
-		return textout.Wrong(text)
-	}
-	return text
-}
+func lossCell(x float64) string { return textout.WrongIf(x-x != 0, fmt.Sprintf("%.4f", x)) }
 
 func round(d time.Duration) time.Duration { return d.Round(100 * time.Millisecond) }
 
@@ -109,7 +101,7 @@ func (r *Result) writeLayers(w io.Writer) {
 		for _, c := range columns {
 			for _, o := range []Operand{l.Input, l.Weight, l.Gradient} {
 				text, health := c.cell(o)
-				fmt.Fprintf(t, "\t%s", wrongIf(health == telemetry.Sick, text+mark(health)))
+				fmt.Fprintf(t, "\t%s", textout.WrongIf(health == telemetry.Sick, text+mark(health)))
 			}
 		}
 	}

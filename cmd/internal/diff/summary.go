@@ -39,7 +39,8 @@ func (r *Report) Summary() string {
 		n         int
 		one, more string
 	}{
-		{r.Counts.Bytes + r.Counts.Values, "is equal", "are equal"},
+		{r.Counts.Bytes, "is equal", "are equal"},
+		{r.Counts.Values, "is equal in values but not in bytes", "are equal in values but not in bytes"},
 		{r.Counts.Rounded, "is equal once rounded to the narrower type", "are equal once rounded to the narrower type"},
 		{r.Counts.Different, "differs", "differ"},
 		{onlyA, "is only in A", "are only in A"},

@@ -25,33 +25,10 @@ func (r *Report) WriteText(stdout io.Writer, top int) error {
 		}
 		fmt.Fprintf(w, "%s: %s, %s, tensors: %d\n", s.name, textout.Name(s.Path), layout, s.Weights)
 		if n := checkpoint.UnreadTensors(s.NotJudged); n > 0 {
-			text := fmt.Sprintf("not judged but by bytes: %d tensors: %s", n, checkpoint.UnreadMethods(s.NotJudged))
+			text := fmt.Sprintf("not judged but by bytes: %s: %s", textout.Count(n, "tensor"), checkpoint.UnreadMethods(s.NotJudged))
 			textout.Paragraph(w, textout.Line(text), "   ")
 		}
 	}
-	fmt.Fprintln(w)
-	counts := textout.NewTable(w)
-	fmt.Fprintln(counts, "tensors\t")
-	for _, line := range []struct {
-		n    int
-		what string
-	}{
-		{r.Counts.Bytes, "the same bytes"},
-		{r.Counts.Values, "the same values"},
-		{r.Counts.Rounded, "the same values once they are rounded to the narrower type"},
-		{r.Counts.Different, "different"},
-		{r.Counts.Incomparable, "in one alone, or not to be compared"},
-	} {
-		fmt.Fprintf(counts, "%d\t%s\n", line.n, line.what)
-	}
-	if r.tolerant {
-		n := fmt.Sprint(r.Outside)
-		if r.Outside > 0 {
-			n = textout.Wrong(n)
-		}
-		fmt.Fprintf(counts, "%s\tmore different than is allowed\n", n)
-	}
-	counts.Flush()
 	r.writeDifferences(w, top)
 	r.writeProofs(w)
 	return w.Flush()
@@ -78,9 +55,7 @@ func (r *Report) writeDifferences(w io.Writer, top int) {
 		if d.Why != "" {
 			share = "-"
 		}
-		if !r.Weights[i].Within {
-			share = textout.Wrong(share)
-		}
+		share = textout.WrongIf(!r.Weights[i].Within, share)
 		if d.Why != "" {
 			fmt.Fprintf(t, "%s\t-\t-\t%s\n", share, name)
 			t.Note("%s", textout.Line(d.Why))

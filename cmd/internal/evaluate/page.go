@@ -86,14 +86,12 @@ func (r *Report) finding() (sentences []string) {
 	if r.Budget != nil {
 		sentences = append(sentences, r.Budget.Finding(r))
 	}
-	var finite []*evaluate.Result
-	for _, of := range r.Judged() {
-		if of.NonFinite == 0 {
-			finite = append(finite, of)
-			continue
+	for i := range r.Results {
+		if of := &r.Results[i]; of.NonFinite > 0 && of.Recipe != Mixed { // which what was found for a budget says
+			sentences = append(sentences, fmt.Sprintf("%s, %v: logits are NaN or infinite for %d of %d tokens.", of.Recipe, of.Mode, of.NonFinite, r.Targets))
 		}
-		sentences = append(sentences, fmt.Sprintf("%s, %v: logits are NaN or infinite for %d of %d tokens.", of.Recipe, of.Mode, of.NonFinite, r.Targets))
 	}
+	finite := slices.DeleteFunc(r.Judged(), func(of *evaluate.Result) bool { return of.NonFinite > 0 })
 	slices.SortStableFunc(finite, func(a, b *evaluate.Result) int { return cmp.Compare(a.KL.Mean, b.KL.Mean) })
 	for i, of := range finite {
 		rank := ""
@@ -146,11 +144,6 @@ func (r *Report) putRecipes(p *page.Page) {
 		t.Rows = append(t.Rows, []any{of.Recipe, of.Mode, perplexityText(of.Perplexity), changeText(of.Difference), klText(of.KL), place(of.LargestKL), sameText(of.SameTop), place(of.LargestLogit)})
 	}
 	p.Table(t)
-	for i := range r.Results {
-		if of := &r.Results[i]; of.NonFinite > 0 {
-			p.Put("<p class=\"notice\">%s, %s: logits are NaN or infinite for %s of %s tokens.</p>\n", of.Recipe, of.Mode, of.NonFinite, r.Targets)
-		}
-	}
 	p.Put("<p class=\"note\">The linear layers of each block are quantized; embedding, norms, attention scores, routers and head stay as they are. With weights or activations alone, what their codes stand for is multiplied in FP32; with both, the codes are multiplied. Changes are paired, window by window, with their standard errors. Same top is the share of tokens for which the most likely one is that of %s.</p>\n", r.reference())
 	p.Charts(r.PerplexityChart(), r.DivergenceChart())
 }

@@ -70,6 +70,7 @@ func TestFinding(t *testing.T) {
 
 	infinite := page("F32", 0, of("x", math.NaN(), 3), of("y", 0.1, 0), of("z", 0.3, 0))
 	require.Contains(t, infinite, "x, both: logits are NaN or infinite for 3 of 9 tokens.")
+	require.Equal(t, 1, strings.Count(infinite, "logits are NaN"))
 	require.Contains(t, infinite, "y costs the least")
 	require.NotContains(t, infinite, "costs the most")
 	require.Contains(t, infinite, "compared with FP32, in which the model is.")

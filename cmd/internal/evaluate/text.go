@@ -29,12 +29,10 @@ func (r *Report) WriteText(stdout io.Writer, top int) error {
 	}
 	if r.Budget != nil {
 		r.Budget.writeText(w, r, top)
-		r.writeNonFinite(w)
 		return w.Flush()
 	}
 	fmt.Fprintln(w)
 	r.writeResults(w)
-	r.writeNonFinite(w)
 	if r.LayerWindows > 0 {
 		for _, of := range r.Judged() {
 			r.writeWorst(w, of, top)
@@ -56,21 +54,7 @@ func (r *Report) writeResults(w io.Writer) {
 
 // perplexityCell writes the perplexity of a result, as wrong if some logits are not finite.
 func perplexityCell(of *evaluate.Result) string {
-	text := perplexityText(of.Perplexity)
-	if of.NonFinite > 0 {
-		return textout.Wrong(text)
-	}
-	return text
-}
-
-// writeNonFinite says where logits are not finite.
-func (r *Report) writeNonFinite(w io.Writer) {
-	for i := range r.Results {
-		if of := &r.Results[i]; of.NonFinite > 0 {
-			textout.Paragraph(w, fmt.Sprintf("%s, %v: logits are NaN or infinite for %d of %d tokens.",
-				of.Recipe, of.Mode, of.NonFinite, r.Targets), "")
-		}
-	}
+	return textout.WrongIf(of.NonFinite > 0, perplexityText(of.Perplexity))
 }
 
 const linearWidth = 33

@@ -30,6 +30,10 @@ func TestSentences(t *testing.T) {
 		"one":   text(func(r *Report) { r.Windows, r.Loss.Error = 1, jsonfloat.Number(math.NaN()) }),
 		"some":  text(func(r *Report) { r.Available = 500 }),
 		"nan":   text(func(r *Report) { r.Results[0].NonFinite = 3 }),
+		"alone nan": text(func(r *Report) {
+			r.Results = append([]evaluate.Result{{Recipe: "mxfp8", Mode: evaluate.Weights}}, r.Results...)
+			r.Results[0].NonFinite = 3
+		}),
 		"steps": text(func(r *Report) { r.Stride = 32 }),
 		"front": text(func(r *Report) { r.Prefix, r.Stride = 1, 63 }),
 		"alone": text(func(r *Report) { r.LayerWindows, r.LayerTargets = 1, 64; r.Results[0].Layers = parts(0.5, 2) }),
@@ -41,7 +45,9 @@ func TestSentences(t *testing.T) {
 			r.Budget = NewBudget(5, 4.5, nil, []Choice{{Recipe: "a"}, {Recipe: "b"}}, &evaluate.Evaluation{}, r.Evaluation)
 		}),
 	}
+	require.Equal(t, 1, strings.Count(texts["alone nan"], "NaN or infinite"))
 	for _, x := range []struct{ sentence, of, not string }{
+		{"mxfp8, weights: logits are NaN or infinite for 3 of 99 tokens. mxfp8: with weights and activations", "alone nan", "whole"},
 		{"m: 99 tokens of book were predicted, in 2 windows of 64.", "whole", "one"},
 		{"; the text has 500.", "some", "whole"},
 		{"of 64. The model has static scales of inputs for 21 weights, which are not used. ", "input", "whole"},

@@ -273,7 +273,7 @@ func TestOfManyShards(t *testing.T) {
 	require.NoError(t, r.WriteText(&b, View{Sort: ByRisk, Top: 2}))
 	require.True(t, strings.HasPrefix(b.String(), r.Advice.Sentence[:40]))
 	require.Equal(t, 1, strings.Count(b.String(), "metadata format: pt\n"))
-	require.Equal(t, 1, strings.Count(b.String(), "metadata of 1 files of: b\n"))
+	require.Equal(t, 1, strings.Count(b.String(), "metadata of 1 file of: b\n"))
 	require.Contains(t, b.String(), "\n  and 1 more: --top 0 shows all\n")
 	require.Contains(t, b.String(), "\nfile 2: ")
 	require.NotContains(t, b.String(), "\nfile 3: ", "of which no tensor is shown")

@@ -35,7 +35,7 @@ func (t *TensorReport) print(w io.Writer) {
 		fmt.Fprintf(w, "  scales %s\n    %s %v, %.4g to %.4g\n", textout.Name(s.Name), s.DType, s.Shape, s.Min, s.Max)
 	}
 	for _, defect := range t.defects() {
-		fmt.Fprintln(w, textout.Wrap("^ "+defect, 80, "    "))
+		textout.Paragraph(w, "^ "+defect, "    ")
 	}
 	if len(t.Recipes) == 0 {
 		return

@@ -18,7 +18,7 @@ import (
 // terminal names that v does not want whole are shortened.
 func (r *Report) WriteText(stdout io.Writer, v View) error {
 	w := textout.NewWriter(stdout)
-	say := func(text string) { fmt.Fprintln(w, textout.Wrap(text, 80, "")) }
+	say := func(text string) { textout.Paragraph(w, text, "") }
 	say(r.Advice.Sentence)
 	fmt.Fprintf(w, "\n%s\n%s\n", textout.Name(r.title()), r.counts())
 	for i, problem := range r.Problems {
@@ -65,7 +65,7 @@ func (r *Report) printMetadata(w io.Writer) {
 	for _, text := range slices.Sorted(maps.Keys(counts)) {
 		of := ""
 		if n := counts[text]; n < len(r.Files) {
-			of = fmt.Sprintf(" of %d files", n)
+			of = " of " + textout.Count(n, "file")
 		}
 		fmt.Fprintln(w, cut(fmt.Sprintf("metadata%s %s", of, text), 80))
 	}
@@ -88,7 +88,7 @@ func (r *Report) Stopped() bool { return len(r.Tensors) < r.Selected }
 func (r *Report) Summary() (all []string) {
 	t := &r.Totals
 	if r.Selected < r.All {
-		all = append(all, fmt.Sprintf("Of %d tensors, --only leaves %d.", r.All, r.Selected))
+		all = append(all, fmt.Sprintf("Of %s, --only leaves %d.", textout.Count(r.All, "tensor"), r.Selected))
 	}
 	if r.Stopped() {
 		all = append(all, fmt.Sprintf("Stopped: %d of %d tensors were inspected; all of this is of those.", len(r.Tensors), r.Selected))
@@ -192,7 +192,9 @@ func (r *Report) printRecipes(w io.Writer) {
 	if len(r.Ranking) == 0 {
 		return
 	}
-	fmt.Fprintf(w, "\n%s\n\n", textout.Wrap(r.ranked(), 80, ""))
+	fmt.Fprintln(w)
+	textout.Paragraph(w, r.ranked(), "")
+	fmt.Fprintln(w)
 	table := textTable(w, recipeColumns)
 	for _, of := range r.rows() {
 		writeRow(table, recipeColumns, of)
@@ -278,7 +280,9 @@ var headings = map[Reason]string{
 
 // printTensors prints a line for each tensor.
 func (r *Report) printTensors(w io.Writer, tensors []*TensorReport, v View) {
-	fmt.Fprintf(w, "\n%s\n\n", textout.Wrap(strings.TrimSuffix(r.introduction(len(tensors), v)+"; "+r.measures(), "; ")+":", 80, ""))
+	fmt.Fprintln(w)
+	textout.Paragraph(w, strings.TrimSuffix(r.introduction(len(tensors), v)+"; "+r.measures(), "; ")+":", "")
+	fmt.Fprintln(w)
 	to := w
 	if v.Wide {
 		to = struct{ io.Writer }{w} // no screen, and nothing is shortened
@@ -297,9 +301,7 @@ func (r *Report) printTensors(w io.Writer, tensors []*TensorReport, v View) {
 			table.Note("%s", why)
 		}
 		for _, defect := range t.defects() {
-			if t.Scales.faulty() {
-				defect = textout.Wrong(defect)
-			}
+			defect = textout.WrongIf(t.Scales.faulty(), defect)
 			table.Note("%s", defect)
 		}
 	}

@@ -124,7 +124,7 @@ func writeRule(w textout.Writer, list []lint.Finding, all bool) {
 	for _, line := range [][2]string{
 		{"so:   ", f.Consequence}, {"mend: ", f.Mend}, {"in:   ", strings.Join(f.Loaders, ", ")},
 	} {
-		fmt.Fprintf(w, "  %s%s\n", line[0], strings.TrimSpace(textout.Wrap(line[1], textout.Width(w), "        ")))
+		textout.Hanging(w, "  "+line[0], line[1], 8)
 	}
 }
 

@@ -71,9 +71,7 @@ func (r *Report) writeTable(w io.Writer) {
 	}
 	total := len(columns) - 1
 	for i, s := range r.Stages {
-		if slices.Contains(r.TooLarge, s.Stage) {
-			rows[i][total] = textout.Wrong(rows[i][total])
-		}
+		rows[i][total] = textout.WrongIf(slices.Contains(r.TooLarge, s.Stage), rows[i][total])
 	}
 	writeRows(w, columns, rows)
 }

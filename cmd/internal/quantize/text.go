@@ -19,15 +19,16 @@ func WriteText(stdout io.Writer, s *quantize.Summary, top int) error {
 	fmt.Fprintf(w, "%s: %s %s, block %s\n\n", textout.Name(s.Output), s.Profile, s.Format, s.Block)
 	writeTotals(w, s)
 	if len(s.Kept) > 0 {
-		fmt.Fprintf(w, "%s\n\n", textout.Wrap("Left as they are: "+keptOf(s.Kept)+". --only REGEXP chooses otherwise.", 80, ""))
+		textout.Paragraph(w, "Left as they are: "+keptOf(s.Kept)+". --only REGEXP chooses otherwise.", "")
+		fmt.Fprintln(w)
 	}
 	writeTensors(w, s.Tensors, top)
 	became := ""
 	if s.BecameNonFinite > 0 {
 		became = fmt.Sprintf(", %s became NaN or infinite", textout.Share(s.BecameNonFinite, s.Elements))
 	}
-	fmt.Fprintln(w, textout.Wrap(fmt.Sprintf("of %d values quantized: %s saturated, %s flushed to zero%s",
-		s.Elements, textout.Share(s.Saturated, s.Elements), textout.Share(s.Flushed, s.Elements), became), 80, ""))
+	textout.Paragraph(w, fmt.Sprintf("of %d values quantized: %s saturated, %s flushed to zero%s",
+		s.Elements, textout.Share(s.Saturated, s.Elements), textout.Share(s.Flushed, s.Elements), became), "")
 	fmt.Fprintf(w, "%d bytes read in %.3g s: %.3g GB/s\n", s.BytesRead, s.Seconds, s.Rate)
 	return w.Flush()
 }

@@ -37,7 +37,7 @@ func (s *Set) writeTrain(w io.Writer) {
 	fmt.Fprintf(table, "train\tsteps\tFP32\t%s\tgap %%\theld out %%\tspikes\tskips\ttime\n", s.MultipliesIn())
 	for _, t := range s.Train {
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%d/%d\t%d/%d\t%s\n", textout.Name(t.Name), t.StepsText(),
-			wrongIf(t.FP32.Loss-t.FP32.Loss != 0, loss(t.FP32.Loss)), wrongIf(t.FP8.Loss-t.FP8.Loss != 0, loss(t.FP8.Loss)), gap(t.Gap), gap(t.HeldOutGap),
+			textout.WrongIf(t.FP32.Loss-t.FP32.Loss != 0, loss(t.FP32.Loss)), textout.WrongIf(t.FP8.Loss-t.FP8.Loss != 0, loss(t.FP8.Loss)), gap(t.Gap), gap(t.HeldOutGap),
 			t.FP32.Spikes, t.FP8.Spikes, t.FP32.Skips, t.FP8.Skips, short(t.FP32.Time+t.FP8.Time))
 	}
 	table.Flush()
@@ -106,7 +106,7 @@ func (s *Set) writeLab(w io.Writer) {
 		for _, l := range s.Lab {
 			if e := l.Experiment(name); e != nil {
 				fmt.Fprintf(table, "%s\t%s\t%s\t%d\t%s\t%s\t%d\t%s\n", textout.Name(l.Name), textout.Name(e.Name),
-					wrongIf(e.Count(Missed) > 0, e.MetOf()), e.Undecided()+e.NotJudged(), wrongIf(e.CountControls(NotCaught) > 0, e.CaughtOf()), e.Length, e.Seed, short(e.Time))
+					textout.WrongIf(e.Count(Missed) > 0, e.MetOf()), e.Undecided()+e.NotJudged(), textout.WrongIf(e.CountControls(NotCaught) > 0, e.CaughtOf()), e.Length, e.Seed, short(e.Time))
 			}
 		}
 	}
@@ -119,14 +119,6 @@ func (s *Set) writeLab(w io.Writer) {
 			c.write(w)
 		}
 	}
-}
-
-// wrongIf is the text of a cell, which is wrong in a case.
-func wrongIf(wrong bool, text string) string {
-	if wrong {
-		return textout.Wrong(text)
-	}
-	return text
 }
 
 // MetOf says how many of the goals that were judged were met.

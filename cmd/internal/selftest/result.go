@@ -91,7 +91,7 @@ func describe(outputs []output, i int) string {
 func (r *Result) WriteText(w io.Writer) error {
 	t := textout.NewTable(w)
 	head := fmt.Sprintf("levels %s against plain Go on %d processors, seed %d, %.1f s", strings.Join(r.Levels, ", "), r.Processors, r.Seed, r.Seconds)
-	fmt.Fprintln(w, textout.Wrap(head, 80, ""))
+	textout.Paragraph(w, head, "")
 	for _, l := range r.Refused {
 		fmt.Fprintf(w, "the system refuses %s: its products were those of the level below\n", l)
 	}
@@ -103,8 +103,7 @@ func (r *Result) WriteText(w io.Writer) error {
 		return err
 	}
 	if r.Failure == nil {
-		_, err := fmt.Fprintln(w, textout.Wrap("PASS: "+r.passed(), 80, ""))
-		return err
+		return textout.Paragraph(w, "PASS: "+r.passed(), "")
 	}
 	_, err := fmt.Fprintf(w, "FAIL: %v\nTo repeat it: octavo selftest --seed %d\n", r.Failure, r.Failure.Seed)
 	return err

@@ -1,7 +1,6 @@
 package attention
 
 import (
-	"bufio"
 	"cmp"
 	"fmt"
 	"io"
@@ -228,10 +227,10 @@ func (v *Verdict) heads() (lines []headLine, more int) {
 
 // WriteText writes the verdict for people.
 func (v *Verdict) WriteText(w io.Writer) error {
-	b := bufio.NewWriter(w)
-	fmt.Fprintln(b, verdict.Hanging("", v.Title(), 2))
+	b := textout.NewWriter(w)
+	textout.Hanging(b, "", v.Title(), 2)
 	if cause := v.Cause(); cause != "" {
-		fmt.Fprintln(b, verdict.Hanging("", cause, 2))
+		textout.Hanging(b, "", cause, 2)
 	}
 	for _, lines := range [][]verdict.Line{v.terms(), v.findings()} {
 		fmt.Fprintln(b)
@@ -242,8 +241,8 @@ func (v *Verdict) WriteText(w io.Writer) error {
 		fmt.Fprintln(b)
 	}
 	for _, h := range heads {
-		fmt.Fprintln(b, verdict.Hanging("", fmt.Sprintf("%shead %d: %d elements and %d log-sum-exps outside, rows %s; relative L2 %s, cosine %s",
-			v.place(h.sequence, ", "), h.head, h.outside, h.lses, h.rows, h.relL2, h.cosine), 2))
+		textout.Hanging(b, "", fmt.Sprintf("%shead %d: %d elements and %d log-sum-exps outside, rows %s; relative L2 %s, cosine %s",
+			v.place(h.sequence, ", "), h.head, h.outside, h.lses, h.rows, h.relL2, h.cosine), 2)
 	}
 	if more > 0 {
 		fmt.Fprintf(b, "and %d heads more\n", more)

@@ -53,7 +53,7 @@ func (i *Identity) Title() string {
 // WriteText writes it for people.
 func (i *Identity) WriteText(w io.Writer) error {
 	b := textout.NewWriter(w)
-	fmt.Fprintln(b, verdict.Hanging("", i.Title(), 2))
+	textout.Hanging(b, "", i.Title(), 2)
 	fmt.Fprintf(b, "\n%s\n", i.of())
 	if len(i.Same) > 1 {
 		fmt.Fprintln(b, "\ngive all bits:")
@@ -63,7 +63,7 @@ func (i *Identity) WriteText(w io.Writer) error {
 			if n > 0 {
 				text += ": " + c.apart()
 			}
-			fmt.Fprintln(b, verdict.Hanging("  ", text, 4))
+			textout.Hanging(b, "  ", text, 4)
 		}
 	}
 	if len(i.Nearest) > 0 {

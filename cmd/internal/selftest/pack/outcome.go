@@ -108,7 +108,7 @@ func (v *Result) WriteText(w io.Writer) error {
 		head += fmt.Sprintf("; levels %s on %d processors", strings.Join(v.Machine.Levels, ", "), v.Machine.Processors)
 	}
 	head += fmt.Sprintf("; %s, seed %d, %d repetitions, %.1f s", v.Size, v.Seed, v.Repetitions, v.Seconds)
-	fmt.Fprintln(w, textout.Wrap(textout.Line(head), 80, ""))
+	textout.Paragraph(w, textout.Line(head), "")
 	for _, l := range v.Machine.Refused {
 		fmt.Fprintf(w, "the system refuses %s: its products were those of the level below\n", textout.Line(l))
 	}
