@@ -93,7 +93,7 @@ func (o Options) planOutputs(file *safetensors.File) ([]outputTensor, error) {
 // nothing is the error where there is nothing to quantize.
 func (o Options) nothing(outputs []outputTensor) error {
 	if i := slices.IndexFunc(outputs, func(p outputTensor) bool { return p.stays != nil }); i >= 0 {
-		return fmt.Errorf("there is nothing to quantize but what stays as it is by default, such as %v: --only quantizes the matrices that it matches", outputs[i].kept())
+		return fmt.Errorf("there is nothing to quantize but what --keep leaves as it is, such as %v", outputs[i].kept())
 	}
 	if o.Only != nil {
 		return fmt.Errorf("no float matrix has a name that matches --only %q: octavo inspect lists the tensors", o.Only)
@@ -105,7 +105,7 @@ func (p outputTensor) kept() KeptTensor { return KeptTensor{p.Name, p.stays.Name
 
 // stays returns the part of a model as which a matrix is copied, nil if it is not.
 func (o Options) stays(file *safetensors.File, info safetensors.Info) *checkpoint.Part {
-	if o.Only != nil || tensorfile.IsScale(file, info.Name) || !isCodes(file, info) && !tensorfile.IsMatrix(file, info) {
+	if !o.Keep || !tensorfile.Selects(o.Only, info.Name) || tensorfile.IsScale(file, info.Name) || !isCodes(file, info) && !tensorfile.IsMatrix(file, info) {
 		return nil
 	}
 	return checkpoint.Kept(info.Name)

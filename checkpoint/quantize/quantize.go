@@ -52,9 +52,10 @@ type Options struct {
 	// needs the amax of earlier steps.
 	Recipe scaling.Recipe
 
-	// Only matches the names of the matrices to quantize; the others are copied. Nil leaves
-	// what models keep as it is ([checkpoint.Kept]) and matches all others.
+	// Only matches the names of the matrices to quantize; the others are copied. Nil matches all.
 	Only *regexp.Regexp
+	// Keep copies what models keep as it is, too: see [checkpoint.Kept].
+	Keep bool
 
 	// Requantize has matrices of codes decoded with their scales, exactly, and encoded
 	// anew. Without it they are an error.

@@ -56,7 +56,7 @@ func demoLines(directory string) string {
   octavo evaluate %[1]s --text %[1]s/text.txt --recipe fp8,nvfp4 --max-tokens 1024
   octavo generate %[1]s --prompt 'The careful engineer ' --tokens 60
   octavo convert %[1]s -o model-fp8 --to deepseek-v3
-  octavo quantize %[1]s/model.safetensors -o w.safetensors --recipe deepseek
+  octavo quantize %[1]s/model.safetensors -o w.safetensors --recipe deepseek --keep
   octavo gemm %[1]s/layer.safetensors --a x --b w -o c.safetensors
   octavo verify %[1]s/layer.safetensors --a x --b w --got %[1]s/wrong.safetensors \
       --bound hopper-wgmma --promote 128

@@ -327,19 +327,19 @@ of 4 values quantized: 1 (25%) saturated, 1 (25%) flushed to zero
 `, text)
 }
 
-// TestQuantizeKeeps: what is quantized is what lint does not find fault with, unless --only asks for
-// more. Parts of models are told by the names of these.
+// TestQuantizeKeeps: with --keep, what is quantized is what lint does not find fault with; without
+// it is said which parts of models were quantized. Parts of models are told by the names of these.
 func TestQuantizeKeeps(t *testing.T) {
 	for model, want := range map[string]string{
-		"llama": "Left as they are: the head lm_head.weight (rounding it moves every logit); the embedding model.embed_tokens.weight (looked up, not multiplied). --only REGEXP chooses otherwise.",
+		"llama": "Left as they are: the head lm_head.weight (rounding it moves every logit); the embedding model.embed_tokens.weight (looked up, not multiplied).",
 		"mixtral": "Left as they are: the head lm_head.weight (rounding it moves every logit); the embedding model.embed_tokens.weight (looked up, not multiplied); " +
-			"3 routers, such as model.layers.0.block_sparse_moe.gate.weight (rounding it may send tokens to other experts). --only REGEXP chooses otherwise.",
+			"3 routers, such as model.layers.0.block_sparse_moe.gate.weight (rounding it may send tokens to other experts).",
 		"gpt-oss": "Left as they are: the head lm_head.weight (rounding it moves every logit); the embedding model.embed_tokens.weight (looked up, not multiplied); " +
 			"6 bias vectors, such as model.layers.0.mlp.experts.down_proj_bias (added, not multiplied); " +
-			"3 routers, such as model.layers.0.mlp.router.weight (rounding it may send tokens to other experts). --only REGEXP chooses otherwise.",
+			"3 routers, such as model.layers.0.mlp.router.weight (rounding it may send tokens to other experts).",
 	} {
 		path, out := testutil.Shared(t, "models", model, "model.safetensors"), filetest.Output(t)
-		require.Contains(t, strings.Join(strings.Fields(succeed(t, "quantize", path, "-o", out, "--recipe", "te-block")), " "), want)
+		require.Contains(t, strings.Join(strings.Fields(succeed(t, "quantize", path, "-o", out, "--recipe", "te-block", "--keep")), " "), want)
 		in, got := filetest.Open(t, path), filetest.Open(t, out)
 		for _, info := range in.Tensors() {
 			last := strings.Split(strings.TrimSuffix(info.Name, ".weight"), ".")
@@ -350,8 +350,11 @@ func TestQuantizeKeeps(t *testing.T) {
 			}
 		}
 		require.NotContains(t, octavo(nil, "lint", out).stdout, " quantized-")
-		all := succeed(t, "quantize", path, "-o", out, "--recipe", "te-block", "--only", ".")
+		all := strings.Join(strings.Fields(succeed(t, "quantize", path, "-o", out, "--recipe", "te-block")), " ")
 		require.NotContains(t, all, "Left as they are")
+		require.Contains(t, all, strings.Replace(want, "Left as they are", "Quantized, though models keep such as they are", 1)+" --keep leaves them.")
+		require.NotContains(t, succeed(t, "quantize", path, "-o", out, "--recipe", "te-block", "--only", `(_proj|w[123])(\.weight)?$`), "models keep")
+		succeed(t, "quantize", path, "-o", out, "--recipe", "te-block")
 		require.Contains(t, octavo(nil, "lint", out).stdout, "E quantized-embedding")
 		require.Equal(t, model != "llama", strings.Contains(octavo(nil, "lint", out).stdout, "W quantized-router"))
 	}
@@ -363,19 +366,19 @@ func TestQuantizeKeepsAll(t *testing.T) {
 	embedding, out := filetest.F32("embed_tokens.weight", []int{1, 2}, 1, 2), filetest.Output(t)
 	path := filetest.Write(t, nil, embedding)
 	for _, in := range []string{path, filepath.Dir(path)} {
-		fail(t, 1, `there is nothing to quantize but what stays as it is by default, such as tensor "embed_tokens.weight" (embedding: looked up, not multiplied): --only quantizes the matrices that it matches`,
-			"quantize", in, "-o", out, "--recipe", "te-block")
+		fail(t, 1, `there is nothing to quantize but what --keep leaves as it is, such as tensor "embed_tokens.weight" (embedding: looked up, not multiplied)`,
+			"quantize", in, "-o", out, "--recipe", "te-block", "--keep")
 	}
-	succeed(t, "quantize", path, "-o", out, "--recipe", "te-block", "--only", "embed")
+	succeed(t, "quantize", path, "-o", out, "--recipe", "te-block")
 	vectors := filetest.Write(t, nil, filetest.F32("embeddings", []int{1, 2}, 1, 2), filetest.F32("norm", []int{1, 2}, 1, 2), filetest.F32("gate", []int{1, 2}, 1, 2))
-	require.Contains(t, succeed(t, "quantize", vectors, "-o", out, "--recipe", "te-block"), "quantized        3")
+	require.Contains(t, succeed(t, "quantize", vectors, "-o", out, "--recipe", "te-block", "--keep"), "quantized        3")
 	require.NotContains(t, octavo(nil, "lint", out).stdout, " quantized-")
 	both := filetest.Write(t, nil, filetest.F32("w", []int{1, 2}, 1, 2), filetest.Raw("embed_tokens.weight", safetensors.F8E4M3, []int{1, 2}, 1, 2), filetest.F32("embed_tokens.weight_scale_inv", []int{1, 1}, 3))
 	for _, more := range [][]string{nil, {"--requantize"}} {
-		succeed(t, append([]string{"quantize", both, "-o", out, "--recipe", "te-block"}, more...)...)
+		succeed(t, append([]string{"quantize", both, "-o", out, "--recipe", "te-block", "--keep"}, more...)...)
 		require.Equal(t, []byte{1, 2}, filetest.Bytes(t, filetest.Open(t, out), "embed_tokens.weight"))
 	}
-	require.Contains(t, succeed(t, "quantize", both, "-o", out, "--recipe", "te-block", "--json"), `"kept": [
+	require.Contains(t, succeed(t, "quantize", both, "-o", out, "--recipe", "te-block", "--keep", "--json"), `"kept": [
     {
       "name": "embed_tokens.weight",
       "part": "embedding",

@@ -58,7 +58,7 @@ func quantizeDir(ctx context.Context, cmd *cobra.Command, in, out string, o quan
 		}
 	}
 	if all.Quantized.Tensors == 0 && len(all.Kept) > 0 {
-		return nil, fmt.Errorf("%s: there is nothing to quantize but what stays as it is by default, such as %v: --only quantizes the matrices that it matches", textout.Name(in), all.Kept[0])
+		return nil, fmt.Errorf("%s: there is nothing to quantize but what --keep leaves as it is, such as %v", textout.Name(in), all.Kept[0])
 	}
 	if all.Quantized.Tensors == 0 {
 		return nil, fmt.Errorf("%s: there is no float matrix to quantize: octavo inspect lists the tensors", textout.Name(in))

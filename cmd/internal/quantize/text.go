@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/octavo-fp8/octavo/checkpoint"
 	"github.com/octavo-fp8/octavo/checkpoint/quantize"
 	"github.com/octavo-fp8/octavo/internal/textout"
 )
@@ -19,7 +20,11 @@ func WriteText(stdout io.Writer, s *quantize.Summary, top int) error {
 	fmt.Fprintf(w, "%s: %s %s, block %s\n\n", textout.Name(s.Output), s.Profile, s.Format, s.Block)
 	writeTotals(w, s)
 	if len(s.Kept) > 0 {
-		textout.Paragraph(w, "Left as they are: "+keptOf(s.Kept)+". --only REGEXP chooses otherwise.", "")
+		textout.Paragraph(w, "Left as they are: "+partsOf(s.Kept)+".", "")
+		fmt.Fprintln(w)
+	}
+	if encoded := encodedParts(s.Tensors); len(encoded) > 0 {
+		textout.Paragraph(w, "Quantized, though models keep such as they are: "+partsOf(encoded)+". --keep leaves them.", "")
 		fmt.Fprintln(w)
 	}
 	writeTensors(w, s.Tensors, top)
@@ -54,8 +59,18 @@ func writeTotals(w io.Writer, s *quantize.Summary) {
 	fmt.Fprintln(w)
 }
 
-// keptOf names what was not quantized, and why: of each part of models the first.
-func keptOf(all []quantize.KeptTensor) string {
+// encodedParts are the parts of models among the tensors that were quantized.
+func encodedParts(all []quantize.TensorLoss) (parts []quantize.KeptTensor) {
+	for _, t := range all {
+		if p := checkpoint.Kept(t.Name); p != nil {
+			parts = append(parts, quantize.KeptTensor{Name: t.Name, Part: p.Name, Why: p.Why})
+		}
+	}
+	return parts
+}
+
+// partsOf names parts of models, and why they stay: of each the first.
+func partsOf(all []quantize.KeptTensor) string {
 	var said []string
 	counts := map[string]int{} // of parts that are not said yet
 	for _, k := range all {
