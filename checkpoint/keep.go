@@ -19,21 +19,27 @@ type Part struct {
 // parts are what loaders do not expect to be quantized, and what is small and hurts. Of those that
 // match the first counts.
 var parts = []Part{
-	{"embedding", "looked up, not multiplied", false, false, regexp.MustCompile(`(^|\.)(embed|embed_tokens|embed_in|wte|wpe)$|(^|[._])embeddings?$`)},
+	{"embedding", "looked up, not multiplied", false, false, regexp.MustCompile(`(^|\.)(embed(_in|_tokens|_tokens_per_layer|_positions)?|emb|wte|wpe|shared|relative_attention_bias)$|(^|[._])embeddings?$`)},
 	{"norm", "a gain of all that passes", false, false, regexp.MustCompile(`norm[0-9]*$|(^|\.)ln_[a-z0-9]+$`)},
-	{"router", "rounding it may send tokens to other experts", true, false, regexp.MustCompile(`(^|\.)(gate|router|shared_expert_gate)$|(^|\.)router\.`)},
-	{"head", "rounding it moves every logit", true, false, regexp.MustCompile(`(^|\.)(lm_head|head|embed_out|output|score|classifier|shared_head\.head)$`)},
-	{"projection of MTP", "loaders expect no codes", true, false, regexp.MustCompile(`(^|\.)eh_proj$`)},
+	{"router", "rounding it may send tokens to other experts", true, false, regexp.MustCompile(`(^|\.)(gate(\.wg)?|shared_expert_gate)$|(^|[._])router$|(^|\.)router\.`)},
+	{"head", "rounding it moves every logit", true, false, regexp.MustCompile(`(^|\.)(lm_head|head|embed_out|output|output_layer|score|classifier(\.dense|\.out_proj)?|qa_outputs|cls\.predictions\.decoder)$`)},
+	{"projection of MTP", "loaders expect no codes", true, false, regexp.MustCompile(`(^|\.)(eh_proj|mtp\.fc)$`)},
 	{"projection of the indexer", "loaders expect no codes", true, false, regexp.MustCompile(`(^|\.)indexer\.weights_proj$`)},
-	{"vision or audio weight", "loaders expect no codes", true, true, regexp.MustCompile(`(^|\.)(visual|vision_(tower|model|encoder)|audio_tower|multi_modal_projector)\.`)},
+	{"vision or audio weight", "loaders expect no codes", true, true, regexp.MustCompile(`(^|\.)(visual|vision(_tower|_model|_encoder|_backbone|_language_adapter)?|embed_vision|vpm|resampler|audio_tower|(multi_modal_)?projector)\.|^mlp1\.`)},
 	{"bias vector", "added, not multiplied", false, true, regexp.MustCompile(`(^|[._])bias$`)},
 	{"sink", "added, not multiplied", false, true, regexp.MustCompile(`(^|\.)sinks$`)},
 }
+
+// ofAttention matches projections, as RWKV has them, whose last names are those of parts.
+var ofAttention = regexp.MustCompile(`(^|\.)(attention|attn|att|self_attn)\.(output|gate|head)$`)
 
 // Kept returns the part of a model that a tensor is by its name, nil if it is none: only names
 // MODULE.weight tell, but for biases, sinks and towers.
 func Kept(tensor string) *Part {
 	module, isModule := stem(tensor)
+	if ofAttention.MatchString(module) {
+		return nil
+	}
 	for i := range parts {
 		if p := &parts[i]; (isModule || p.bare) && p.module.MatchString(module) {
 			return p

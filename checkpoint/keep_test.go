@@ -32,7 +32,7 @@ func TestPartsDocumented(t *testing.T) {
 		"w", "a.weight", "0.weight", "conv1.weight", "fc.weight", // of no transformer
 		"embeddings", "gate", "head", "output", "norm", "model.layers.0.output", "lm_head.output", "lm_head.input", // no weights of modules
 		"model.layers.0.self_attn.q_proj.weight", "model.layers.0.mlp.gate_proj.weight", "model.layers.0.mlp.gate_up_proj.weight", "model.layers.0.mlp.experts.0.w1.weight",
-		"model.layers.0.mlp.experts.gate_up_proj", "model.layers.0.self_attn.indexer.wq_b.weight", "model.visual.weight", "bias_proj.weight", "sinks.proj.weight",
+		"model.layers.0.mlp.experts.gate_up_proj", "model.layers.0.self_attn.indexer.wq_b.weight", "model.visual.weight", "bias_proj.weight", "rwkv.blocks.0.attention.output.weight", "rwkv.blocks.0.attention.gate.weight", "bert.encoder.layer.0.attention.output.dense.weight", "sinks.proj.weight",
 	} {
 		require.Nil(t, Kept(name), name)
 	}

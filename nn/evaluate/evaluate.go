@@ -135,7 +135,7 @@ func Run(ctx context.Context, m *nn.Llama, tokens []int32, o Options) (report *E
 			return nil, err
 		}
 	}
-	e := &evaluator{runner: r, Options: o, workers: c.Workers, windows: windows, amaxes: map[string]float32{}}
+	e := &evaluator{runner: r, Options: o, workers: c.Workers, windows: windows, amaxes: map[sharing]float32{}}
 	if e.State.Dir != "" {
 		e.identity = e.identify(tokens)
 	}
@@ -169,7 +169,7 @@ type evaluator struct {
 	nextSave time.Time // not before
 	layered  int       // the number of windows that are run layer by layer
 
-	amaxes map[string]float32 // of weights that are together
+	amaxes map[sharing]float32
 
 	runs   []run
 	loss   sums

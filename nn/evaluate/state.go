@@ -55,6 +55,7 @@ type identity struct {
 	LayerTokens int       `json:"layerTokens"`
 	Recipes     []spelled `json:"recipes"`
 	Modes       []Mode    `json:"modes"`
+	Together    string    `json:"together"` // SHA-256 of the names, "" if each weight is alone
 }
 
 // spelled is a recipe by all of its fields.
@@ -94,6 +95,13 @@ func (e *evaluator) identify(tokens []int32) identity {
 		Model: e.State.Model, Text: sum(fmt.Append(nil, tokens)), Context: e.Context, Stride: e.Stride,
 		Prefix: e.Prefix, LayerTokens: e.LayerTokens, Modes: e.Modes,
 	}
+	if e.Together != nil {
+		var b bytes.Buffer
+		for _, s := range e.slots {
+			fmt.Fprintf(&b, "%q", e.Together(s.name))
+		}
+		id.Together = sum(b.Bytes())
+	}
 	for _, r := range e.Recipes {
 		var b bytes.Buffer
 		spell(&b, reflect.ValueOf(r))
@@ -127,6 +135,8 @@ func (id *identity) other(want *identity) string {
 		return "of other recipes:" + cmp.Or(names, " none")
 	case !slices.Equal(id.Modes, want.Modes):
 		return fmt.Sprintf("of other modes: %v", id.Modes)
+	case id.Together != want.Together:
+		return "of weights that share other outer scales"
 	}
 	return ""
 }

@@ -147,6 +147,7 @@ func TestStateRefused(t *testing.T) {
 		o.Recipes[0].Input.Recipe = &other
 	})
 	refused("it is of other modes: [both]", tokens, func(o *Options) { o.Modes = []Mode{Weights} })
+	refused("it is of weights that share other outer scales", tokens, func(o *Options) { o.Together = func(layer string) string { return layer } })
 
 	written := func(want string, text string) {
 		t.Helper()

@@ -72,3 +72,19 @@ func TestTogetherOfZeros(t *testing.T) {
 	require.Zero(t, report.Results[0].NonFinite)
 	require.False(t, math.IsNaN(float64(report.Results[0].Loss.Mean)))
 }
+
+// TestTogetherQuantized: weights that stay as they are have no part in the outer scale of others.
+func TestTogetherQuantized(t *testing.T) {
+	m := smallModel(t, smallConfig())
+	m.Param("model.layers.1.mlp.up_proj.weight").Value[3] = 40
+	mixed := layersOf(m, func(layer string) Recipe {
+		return recipe(t, map[bool]string{true: "nvfp4-modelopt", false: "bf16"}[strings.HasSuffix(layer, "gate_proj")])
+	})
+	o := Options{Recipes: []Recipe{mixed}, Modes: []Mode{Weights}, Context: 8}
+	alone, err := Run(t.Context(), m, someTokens(20, 23), o)
+	require.NoError(t, err)
+	o.Together = func(layer string) string { return strings.Replace(layer, "up_proj", "gate_proj", 1) }
+	together, err := Run(t.Context(), m, someTokens(20, 23), o)
+	require.NoError(t, err)
+	require.Equal(t, alone.Results[0].Loss, together.Results[0].Loss)
+}
