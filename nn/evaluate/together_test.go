@@ -78,7 +78,7 @@ func TestTogetherQuantized(t *testing.T) {
 	m := smallModel(t, smallConfig())
 	m.Param("model.layers.1.mlp.up_proj.weight").Value[3] = 40
 	mixed := layersOf(m, func(layer string) Recipe {
-		return recipe(t, map[bool]string{true: "nvfp4-modelopt", false: "bf16"}[strings.HasSuffix(layer, "gate_proj")])
+		return recipe(t, map[bool]string{true: "nvfp4-modelopt", false: "bf16"}[strings.HasSuffix(layer, "gate")])
 	})
 	o := Options{Recipes: []Recipe{mixed}, Modes: []Mode{Weights}, Context: 8}
 	alone, err := Run(t.Context(), m, someTokens(20, 23), o)
