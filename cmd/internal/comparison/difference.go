@@ -44,18 +44,7 @@ func (r *Result) Difference() Difference {
 			return d
 		}
 	}
-	var higher, lower int
-	for part := range lastParts {
-		sum := 0.0
-		for _, p := range last[part*len(last)/lastParts : (part+1)*len(last)/lastParts] {
-			sum += p.FP8.Loss - p.FP32.Loss
-		}
-		if sum > 0 {
-			higher++
-		} else if sum < 0 {
-			lower++
-		}
-	}
+	higher, lower := inParts(len(last), func(i int) float64 { return last[i].FP8.Loss - last[i].FP32.Loss })
 	each, but := fmt.Sprintf("each of %d parts of them", lastParts), fmt.Sprintf("of %d parts of them higher in %d", lastParts, higher)
 	if len(last) == lastParts { // a part is a step
 		each, but = "each of them", fmt.Sprintf("higher in %d of them", higher)
@@ -85,6 +74,36 @@ func (r *Result) Difference() Difference {
 		d.Summary += fmt.Sprintf(" On text that neither has seen it is %+.3f %% after step %d.", Gap(at.FP32.HeldOut, at.FP8.HeldOut), at.Step)
 	}
 	return d
+}
+
+// inParts returns in how many parts of n steps a difference is above zero, and in how many below.
+func inParts(n int, difference func(i int) float64) (higher, lower int) {
+	for part := range lastParts {
+		sum := 0.0
+		for i := part * n / lastParts; i < (part+1)*n/lastParts; i++ {
+			sum += difference(i)
+		}
+		if sum > 0 {
+			higher++
+		} else if sum < 0 {
+			lower++
+		}
+	}
+	return higher, lower
+}
+
+// Below says why the losses a of the steps of a run are not told to be below b, of another run on the
+// same batches; "" where they are, in each part of the last tenth of the steps.
+func Below(a, b []float64) string {
+	n := (len(a) + 9) / 10
+	if n < lastParts {
+		return fmt.Sprintf("that needs %d steps", 10*(lastParts-1)+1)
+	}
+	a, b = a[len(a)-n:], b[len(b)-n:]
+	if _, lower := inParts(n, func(i int) float64 { return a[i] - b[i] }); lower < lastParts {
+		return fmt.Sprintf("of %d parts of the last %d steps its loss is lower in %d", lastParts, n, lower)
+	}
+	return ""
 }
 
 func finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
