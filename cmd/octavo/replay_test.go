@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -26,6 +27,7 @@ func landed(t *testing.T, more ...string) string {
 func TestReplay(t *testing.T) {
 	dir := landed(t)
 	text := succeed(t, "replay", dir)
+	require.True(t, strings.HasPrefix(strings.TrimSpace(text), "Reproduced: "))
 	require.Contains(t, text, "It stopped: rule 1 stopped the run")
 	require.Contains(t, text, "same bits: codes of model.layers.0.")
 	require.NotContains(t, text, "OTHER BITS")

@@ -74,12 +74,16 @@ func (r *Result) Diagnosis() Diagnosis {
 		delete(suspect, tensor)
 	}
 	v.Suspect, v.Sick = len(suspect), len(sick)
+	all := len(sick) + len(suspect)
 	h := r.health
 	if h != nil {
 		v.Steps = h.steps
 		t := h.thresholds
 		v.Thresholds = &thresholds{t.Saturated.Suspect, t.Saturated.Sick, t.Flushed.Suspect, t.Flushed.Sick, sickSteps}
 		for _, o := range h.operands {
+			if !sick[o.Tensor] && !suspect[o.Tensor] {
+				all++
+			}
 			if o.Judged {
 				v.Operands++
 				if !sick[o.Tensor] && !suspect[o.Tensor] {
@@ -91,11 +95,11 @@ func (r *Result) Diagnosis() Diagnosis {
 	model := r.Options.Model()
 	switch {
 	case len(sick) > 0:
-		v.Verdict, v.Summary = telemetry.Sick.String(), r.sickText(len(sick), len(suspect), v.Findings)
+		v.Verdict, v.Summary = telemetry.Sick.String(), r.sickText(len(sick), len(suspect), all, v.Findings)
 	case len(suspect) > 0:
 		v.Verdict = telemetry.Suspect.String()
-		v.Summary = fmt.Sprintf("Suspect: of %d operands of %s products %d lost %s of their values to saturation "+
-			"or %s to zero in a training step. None is sick.", v.Operands, model, len(suspect),
+		v.Summary = fmt.Sprintf("Suspect: of %s of %s products %d lost %s of their values to saturation "+
+			"or %s to zero in a training step. None is sick.", textout.Count(v.Operands, "operand"), model, len(suspect),
 			least(h.thresholds.Saturated.Suspect), least(h.thresholds.Flushed.Suspect))
 	case v.Operands == 0:
 		v.Verdict = undecided
@@ -105,24 +109,35 @@ func (r *Result) Diagnosis() Diagnosis {
 		v.Summary = fmt.Sprintf("Undecided: steps 0 to %d are not judged. In those after them nothing was found.", h.before-1)
 	default:
 		v.Verdict = telemetry.Healthy.String()
-		v.Summary = fmt.Sprintf("Healthy: in none of %d training steps did one of %d operands of %s products lose %s of its values "+
-			"to saturation or %s to zero, or have a NaN or an infinity.", v.Steps, v.Operands, model,
-			least(h.thresholds.Saturated.Suspect), least(h.thresholds.Flushed.Suspect))
+		steps, lose, have := fmt.Sprintf("none of %d training steps did one", v.Steps), "lose", "have"
+		if v.Steps == 1 {
+			steps, lose, have = "the one training step that is judged none", "lost", "had"
+		}
+		v.Summary = fmt.Sprintf("Healthy: in %s of %s of %s products %s %s of its values "+
+			"to saturation or %s to zero, or %s a NaN or an infinity.", steps, textout.Count(v.Operands, "operand"), model, lose,
+			least(h.thresholds.Saturated.Suspect), least(h.thresholds.Flushed.Suspect), have)
 	}
 	v.Advice = r.advice(v, len(sick))
 	return v
 }
 
-// sickText says why tensors are sick, and since when.
-func (r *Result) sickText(sick, suspect int, findings []Finding) string {
-	first := findings[0] // which is sick
+// firstSick returns the place of the finding that was the first to be sick; 0 where none is.
+func firstSick(findings []Finding) (first int) {
+	for i, f := range findings {
+		if f.Health == telemetry.Sick && f.firstSick < findings[first].firstSick {
+			first = i
+		}
+	}
+	return first
+}
+
+// sickText says why so many of all tensors are sick, and since when.
+func (r *Result) sickText(sick, suspect, all int, findings []Finding) string {
+	first := findings[firstSick(findings)]
 	bad := map[string]bool{}
 	for _, f := range findings {
 		if f.Health == telemetry.Sick {
 			bad[f.What] = true
-			if f.firstSick < first.firstSick {
-				first = f
-			}
 		}
 	}
 	var why []string
@@ -135,7 +150,7 @@ func (r *Result) sickText(sick, suspect int, findings []Finding) string {
 	if bad[notFinite] {
 		why = append(why, "had a NaN or an infinity")
 	}
-	text := fmt.Sprintf("Sick: %d of the tensors of the %s model %s", sick, r.Options.Model(), strings.Join(why, ", or "))
+	text := fmt.Sprintf("Sick: %d of %s of %s products %s", sick, textout.Count(all, "operand"), r.Options.Model(), strings.Join(why, ", or "))
 	if suspect > 0 {
 		text += fmt.Sprintf("; %d more suspect", suspect)
 	}
@@ -187,7 +202,7 @@ func order(what string) int {
 
 // notJudged names what the verdict says nothing of.
 func (r *Result) notJudged() []string {
-	all := []string{"products on held-out batches"}
+	all := []string{"what happens when a model is tested on text kept from training"}
 	h := r.health
 	if h == nil {
 		return all
@@ -266,9 +281,10 @@ func (r *Result) advice(v Diagnosis, sick int) (all []string) {
 			"in all layers; nn.Config has BF16First and BF16Last for the first and the last layers.")
 	}
 	rate := fmt.Sprintf("Lower --lr, which is %g.", o.LearningRate)
+	fp32, _ := r.learning()
 	switch {
-	case len(v.Findings) == 0:
-	case sick > v.Operands/4: // it is the run, and not an operand
+	case len(v.Findings) == 0 && !fp32.Failed():
+	case sick > v.Operands/4 || fp32.Failed(): // it is the run, and not an operand
 		all = append(append(all, rate), scales...)
 	default:
 		all = append(append(all, scales...), rate)
@@ -276,8 +292,20 @@ func (r *Result) advice(v Diagnosis, sick int) (all []string) {
 	return all
 }
 
-// mostFindings is the number of them that the table lists.
+// mostFindings is the number of operands that the table lists.
 const mostFindings = 6
+
+// listed returns the tensors of the operands that the table lists: the worst, among them the one that
+// was the first to be sick.
+func (v Diagnosis) listed() map[string]bool {
+	listed := map[string]bool{v.Findings[firstSick(v.Findings)].tensor: true}
+	for _, f := range v.Findings {
+		if len(listed) < mostFindings {
+			listed[f.tensor] = true
+		}
+	}
+	return listed
+}
 
 // writeFindings writes what is not healthy, if anything is, and what to try.
 func writeFindings(w io.Writer, v Diagnosis) {
@@ -285,12 +313,16 @@ func writeFindings(w io.Writer, v Diagnosis) {
 		fmt.Fprintln(w)
 		t := textout.NewTable(w)
 		fmt.Fprintln(t, "layer\toperand\thealth\tlost, worst step\tin steps")
-		for _, f := range v.Findings[:min(len(v.Findings), mostFindings)] {
+		listed := v.listed()
+		for _, f := range v.Findings {
+			if !listed[f.tensor] {
+				continue
+			}
 			fmt.Fprintf(t, "%s\t%s\t%s\t%s, %d\t%s\n", f.Layer, f.Operand, textout.WrongIf(f.Health == telemetry.Sick, f.Health.String()), f.Lost(), f.Step, f.In())
 		}
 		t.Flush()
-		if more := len(v.Findings) - mostFindings; more > 0 {
-			fmt.Fprintf(w, "and %d more, which the page and result.json list.\n", more)
+		if more := v.Sick + v.Suspect - len(listed); more > 0 {
+			fmt.Fprintf(w, "and %s more, which the page and result.json list.\n", textout.Count(more, "operand"))
 		}
 	}
 	if len(v.Advice) > 0 {

@@ -36,17 +36,17 @@ func TestDifference(t *testing.T) {
 		verdict string
 		says    string
 	}{
-		{of(80, in(0.02, -1)), "higher", "The loss in FP8 is higher than in FP32: in the last 8 steps +1.000 % on average, and in each of 8 parts of them."},
-		{of(80, in(-0.02, 1)), "lower", "The loss in FP8 is lower than in FP32: in the last 8 steps -1.000 % on average, and in each of 8 parts of them."},
+		{of(80, in(0.02, -1)), "higher", "The loss in FP8 is higher than in FP32: in the last 8 steps +1.000 % on average, and in each of them."},
+		{of(80, in(-0.02, 1)), "lower", "The loss in FP8 is lower than in FP32: in the last 8 steps -1.000 % on average, and in each of them."},
 		{of(80, in(0, 1)), "the same", "The loss in FP8 is that of FP32 in each of the last 8 steps."},
-		{of(80, func(fromEnd int) float64 { return float64(min(fromEnd, 1)) * 0.02 }), "undecided", "in the last 8 steps it is +0.875 % on average, but of 8 parts of them higher in 7 and lower in 0."},
+		{of(80, func(fromEnd int) float64 { return float64(min(fromEnd, 1)) * 0.02 }), "undecided", "in the last 8 steps it is +0.875 % on average, but higher in 7 of them and lower in 0."},
 		{of(70, in(0.02, -1)), "undecided", "the last tenth is 7 steps, too few for a verdict, which needs 8: runs of 71 steps or more have them. It is +1.000 % on average."},
 		{of(1, in(0, 0)), "undecided", "the last tenth is 1 step, too few for a verdict, which needs 8: runs of 71 steps or more have them."},
 		{of(71, in(0.02, -1)), "higher", "in the last 8 steps +1.000 % on average"}, // so they do
 		{of(80, in(math.NaN(), 0)), "undecided", "Undecided: in step 72 a loss is not finite."},
 		{of(80, in(math.Inf(1), 0)), "undecided", "Undecided: in step 72 a loss is not finite."},
 		// Steps of 160, in pairs: one far up and one a little down, and the other way round in the last.
-		{of(160, func(fromEnd int) float64 { return []float64{-0.02, 0.06}[fromEnd%2] }), "higher", "in the last 16 steps +1.000 % on average"},
+		{of(160, func(fromEnd int) float64 { return []float64{-0.02, 0.06}[fromEnd%2] }), "higher", "in the last 16 steps +1.000 % on average, and in each of 8 parts of them."},
 		{of(160, func(fromEnd int) float64 {
 			if fromEnd < 2 {
 				return -0.01

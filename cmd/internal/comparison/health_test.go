@@ -7,6 +7,7 @@ import (
 	"io"
 	"math"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -193,23 +194,23 @@ func TestVerdictSentences(t *testing.T) {
 		verdict   string
 		says      string
 	}{
-		"healthy":             {now, []telemetry.Event{lossEvent(0, x, 9, 99, 0), lossEvent(1, x, 9, 99, 0)}, nil, 0, "healthy", "in none of 2 training steps did one of 1 operands of FP8 products lose 1 % or more of its values to saturation or 10 % or more to zero"},
+		"healthy":             {now, []telemetry.Event{lossEvent(0, x, 9, 99, 0), lossEvent(1, x, 9, 99, 0)}, nil, 0, "healthy", "in none of 2 training steps did one of 1 operand of FP8 products lose 1 % or more of its values to saturation or 10 % or more to zero"},
 		"nothing":             {now, nil, nil, 0, "undecided", "no operand of a product in FP8 was recorded"},
 		"empty operands":      {now, []telemetry.Event{{Summary: telemetry.Summary{Tensor: x}}}, nil, 0, "undecided", "no operand"},
 		"BF16":                {nn.Config{}, nil, nil, 0, "undecided", "no operand"},
-		"saturated, a step":   {now, []telemetry.Event{lossEvent(4, x, 10, 0, 0)}, nil, 0, "suspect", "of 1 operands of FP8 products 1 lost"},
+		"saturated, a step":   {now, []telemetry.Event{lossEvent(4, x, 10, 0, 0)}, nil, 0, "suspect", "of 1 operand of FP8 products 1 lost"},
 		"flushed, a step":     {now, []telemetry.Event{lossEvent(4, x, 0, 985, 0)}, nil, 0, "suspect", "None is sick"},
 		"two products":        {now, []telemetry.Event{lossEvent(4, x, 0, 985, 0), lossEvent(4, x, 0, 985, 0)}, nil, 0, "suspect", "None is sick"},
 		"suspect, often":      {now, []telemetry.Event{lossEvent(4, x, 99, 0, 0), lossEvent(5, x, 99, 499, 0), lossEvent(6, x, 99, 499, 0)}, nil, 0, "suspect", "None is sick"},
-		"saturated":           {now, []telemetry.Event{lossEvent(4, x, 100, 0, 0), lossEvent(9, x, 100, 0, 0), lossEvent(9, w, 99, 0, 0)}, nil, 0, "sick", "1 of the tensors of the FP8 model lost 10 % or more of the values to saturation in 2 steps or more; 1 more suspect. The first is 0.mlp.up input, saturated, in step 4."},
+		"saturated":           {now, []telemetry.Event{lossEvent(4, x, 100, 0, 0), lossEvent(9, x, 100, 0, 0), lossEvent(9, w, 99, 0, 0)}, nil, 0, "sick", "1 of 2 operands of FP8 products lost 10 % or more of the values to saturation in 2 steps or more; 1 more suspect. The first is 0.mlp.up input, saturated, in step 4."},
 		"suspect, then sick":  {now, []telemetry.Event{lossEvent(2, x, 50, 0, 0), lossEvent(4, x, 100, 0, 0), lossEvent(9, x, 100, 0, 0)}, nil, 0, "sick", "The first is 0.mlp.up input, saturated, in step 4."},
-		"flushed":             {now, []telemetry.Event{lossEvent(4, w, 0, 500, 0), lossEvent(9, w, 0, 500, 0)}, nil, 0, "sick", "1 of the tensors of the FP8 model lost 50 % or more of the values to zero in 2 steps or more. The first is 0.mlp.up weight, flushed, in step 4."},
+		"flushed":             {now, []telemetry.Event{lossEvent(4, w, 0, 500, 0), lossEvent(9, w, 0, 500, 0)}, nil, 0, "sick", "1 of 1 operand of FP8 products lost 50 % or more of the values to zero in 2 steps or more. The first is 0.mlp.up weight, flushed, in step 4."},
 		"NaN":                 {now, []telemetry.Event{lossEvent(0, x, 0, 0, 0), lossEvent(7, x, 0, 0, 1)}, nil, 0, "sick", "had a NaN or an infinity. The first is 0.mlp.up input, not finite, in step 7."},
 		"NaN gradient":        {now, []telemetry.Event{lossEvent(0, x, 0, 0, 0)}, nan, 0, "sick", "had a NaN or an infinity. The first is model.embed_tokens weight, not finite, in step 3."},
-		"delayed, first step": {delayed, []telemetry.Event{lossEvent(0, x, 0, 1000, 0), lossEvent(1, x, 0, 0, 0)}, nil, 0, "healthy", "in none of 1 training steps"},
+		"delayed, first step": {delayed, []telemetry.Event{lossEvent(0, x, 0, 1000, 0), lossEvent(1, x, 0, 0, 0)}, nil, 0, "healthy", "in the one training step that is judged none of 1 operand of FP8 products lost 1 % or more of its values to saturation or 10 % or more to zero, or had a NaN or an infinity."},
 		"delayed, one step":   {delayed, []telemetry.Event{lossEvent(0, x, 0, 1000, 0)}, nil, 0, "undecided", "no operand"},
 		"delayed, NaN":        {delayed, []telemetry.Event{lossEvent(0, x, 0, 0, 1)}, nil, 0, "sick", "had a NaN"},
-		"not delayed":         {now, []telemetry.Event{lossEvent(0, x, 0, 1000, 0), lossEvent(1, x, 0, 0, 0)}, nil, 0, "suspect", "of 1 operands"},
+		"not delayed":         {now, []telemetry.Event{lossEvent(0, x, 0, 1000, 0), lossEvent(1, x, 0, 0, 0)}, nil, 0, "suspect", "of 1 operand "},
 		"old":                 {now, []telemetry.Event{lossEvent(5, x, 0, 0, 0)}, nil, 5, "undecided", "steps 0 to 4 are not judged. In those after them nothing was found."},
 		"old, and then sick":  {delayed, []telemetry.Event{lossEvent(5, x, 100, 0, 0), lossEvent(6, x, 100, 0, 0)}, nil, 5, "sick", "in step 5"},
 		"four bits":           {mxfp4, []telemetry.Event{lossEvent(0, x, 249, 599, 0)}, nil, 0, "healthy", "25 % or more of its values to saturation or 60 % or more to zero"},
@@ -353,4 +354,34 @@ func requireTally(t *testing.T, html string, v Diagnosis) {
 	first, _, _ := strings.Cut(html[strings.Index(html, "<h1>"):], "<figure")
 	require.NotContains(t, first, "SHA")
 	require.Contains(t, first, "The difference", "the first picture is what the run was for")
+}
+
+// TestListed: the table has the operand that the verdict calls the first to be sick, and with those
+// that it only counts as many operands as the verdict, some of which lost in two ways.
+func TestListed(t *testing.T) {
+	r := &Result{Options: options(10), health: newHealth(nn.Config{})}
+	operand := func(n int) string { return fmt.Sprintf("model.layers.%d.mlp.up_proj.input", n) }
+	for step := range int64(10) {
+		for n := range 9 { // the last was the first, and for the fewest steps
+			flushed := int64(900)
+			if n == 8 && step > 1 || n < 8 && step == 0 {
+				flushed = 0
+			}
+			require.NoError(t, r.health.Event(lossEvent(step, operand(n), 50, flushed, 0)))
+		}
+	}
+	require.NoError(t, r.health.Event(lossEvent(9, "model.layers.9.mlp.up_proj.input", 50, 0, 0)))
+	v := r.Diagnosis()
+	require.Contains(t, v.Summary, "Sick: 9 of 10 operands of FP8 products lost 50 % or more of the values to zero in 2 steps or more; 1 more suspect. The first is 8.mlp.up input, flushed, in step 0.")
+	var out bytes.Buffer
+	writeFindings(&out, v)
+	rows := regexp.MustCompile(`(?m)^(\d)\.mlp\.up  input`).FindAllStringSubmatch(out.String(), -1)
+	operands := map[string]bool{}
+	for _, row := range rows {
+		operands[row[1]] = true
+	}
+	require.Len(t, operands, 6)
+	require.True(t, operands["8"])
+	require.Len(t, rows, 12, "each lost in two ways")
+	require.Contains(t, out.String(), "and 4 operands more, which the page and result.json list.")
 }

@@ -19,10 +19,11 @@ type summary struct {
 	Steps       int                  `json:"stepsDone"`
 	FP32        outcomeJSON          `json:"fp32"`
 	FP8         outcomeJSON          `json:"fp8"`
-	GapPercent  jsonout.Number       `json:"gapPercent"`
+	GapPercent  jsonout.Number       `json:"gapPercent"` // NaN, as the next: no difference of formats
 	HeldOutGap  jsonout.Number       `json:"heldOutGapPercent"`
 	Health      Diagnosis            `json:"health"`
 	Difference  Difference           `json:"difference"`
+	Headline    []string             `json:"headline,omitempty"` // what ended the run early, and which model has not learned
 	Layers      []Layer              `json:"layers"`
 	Experts     []expertJSON         `json:"experts,omitempty"`
 	NonFinite   *telemetry.NonFinite `json:"firstNonFinite,omitempty"`
@@ -40,6 +41,8 @@ type outcomeJSON struct {
 	FirstLoss jsonout.Number `json:"firstLoss"`
 	Loss      jsonout.Number `json:"finalLoss"`
 	HeldOut   jsonout.Number `json:"heldOutLoss"`
+	Learning  Learning       `json:"learning"` // fell, level or rose: the final loss beside the first
+	Taken     int64          `json:"stepsTaken"`
 	Seconds   float64        `json:"seconds"`
 }
 
@@ -112,9 +115,9 @@ func (r *Result) WriteJSON(w io.Writer) error {
 		Parameters: r.Params, Steps: len(r.Points),
 		FP32:       r.outcomeJSON(r.FP32, r.Points[0].FP32),
 		FP8:        r.outcomeJSON(r.FP8, r.Points[0].FP8),
-		GapPercent: jsonout.Number(Gap(r.FP32.Loss, r.FP8.Loss)),
-		HeldOutGap: jsonout.Number(Gap(r.FP32.HeldOut, r.FP8.HeldOut)),
-		Health:     r.Diagnosis(), Difference: r.Difference(), Layers: r.Layers(), NonFinite: r.NonFinite,
+		GapPercent: jsonout.Number(r.gap(r.FP32.Loss, r.FP8.Loss)),
+		HeldOutGap: jsonout.Number(r.heldOutGap(r.FP32.HeldOut, r.FP8.HeldOut)),
+		Health:     r.Diagnosis(), Difference: r.Difference(), Headline: r.Headline(), Layers: r.Layers(), NonFinite: r.NonFinite,
 		Activations: r.Activations, Extensions: r.Extensions,
 	}
 	if r.Options.Smoothing != nil {
@@ -136,7 +139,7 @@ func (r *Result) WriteJSON(w io.Writer) error {
 }
 
 func (r *Result) outcomeJSON(o Outcome, first Figures) outcomeJSON {
-	return outcomeJSON{jsonout.Number(first.Loss), jsonout.Number(o.Loss), jsonout.Number(o.HeldOut), o.Time.Seconds()}
+	return outcomeJSON{jsonout.Number(first.Loss), jsonout.Number(o.Loss), jsonout.Number(o.HeldOut), Learned(first.Loss, o.Loss), o.Steps, o.Time.Seconds()}
 }
 
 func suspectOf(s Spike) *suspectJSON {

@@ -20,6 +20,7 @@ func (r *Result) WritePage(w io.Writer, command, machine string) error {
 	if !r.Live.Written.IsZero() {
 		r.Live.Put(&p.Body)
 	}
+	frame.Each(&p.Body, "<p class=\"bad\"><strong>%s</strong></p>\n", r.Headline())
 	r.putVerdict(&p, verdict)
 	r.putDifference(&p)
 	r.putLosses(&p, verdict)
@@ -99,12 +100,12 @@ func (r *Result) putDifference(p *page.Page) {
 	d, first, model := r.Difference(), r.Points[0], r.Options.Model()
 	p.Put("<h2>The difference</h2>\n<p><strong>%s</strong> <span class=\"note\">%s</span></p>\n", d.Summary, otherRuns)
 	p.Charts(r.gapChart())
-	losses := func(name string, fp32, fp8 float64) []any {
-		return []any{name, fmt.Sprintf("%.4f", fp32), fmt.Sprintf("%.4f", fp8), fmt.Sprintf("%+.3f\u00a0%%", Gap(fp32, fp8))}
+	losses := func(name string, fp32, fp8, gap float64) []any {
+		return []any{name, fmt.Sprintf("%.4f", fp32), fmt.Sprintf("%.4f", fp8), strings.ReplaceAll(gapCell(gap), " ", "\u00a0")}
 	}
-	rows := [][]any{losses("first loss", first.FP32.Loss, first.FP8.Loss), losses(r.lastTenth(), r.FP32.Loss, r.FP8.Loss)}
+	rows := [][]any{losses("first loss", first.FP32.Loss, first.FP8.Loss, Gap(first.FP32.Loss, first.FP8.Loss)), losses(r.lastTenth(), r.FP32.Loss, r.FP8.Loss, r.gap(r.FP32.Loss, r.FP8.Loss))}
 	if at := r.judgedAt(); at != nil {
-		rows = append(rows, losses(fmt.Sprintf("held-out loss, after step %d", at.Step), at.FP32.HeldOut, at.FP8.HeldOut))
+		rows = append(rows, losses(fmt.Sprintf("held-out loss, after step %d", at.Step), at.FP32.HeldOut, at.FP8.HeldOut, r.heldOutGap(at.FP32.HeldOut, at.FP8.HeldOut)))
 	}
 	rows = append(rows, []any{"time", round(r.FP32.Time), round(r.FP8.Time), ""})
 	p.Table(frame.Table{Class: "figures", Columns: frame.Columns("", "", "FP32", model, "gap"), Rows: rows})

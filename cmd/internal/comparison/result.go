@@ -70,6 +70,7 @@ type Outcome struct {
 	Loss    float64       // mean training loss of the last tenth of the steps
 	HeldOut float64       // loss on the held-out batches; 0 if never judged
 	Time    time.Duration // spent in its steps
+	Steps   int64         // that the model took, which one that is skipped or undone is not
 }
 
 // BecameNonFinite returns how many finite values became NaN or infinite in FP8.

@@ -195,6 +195,7 @@ func (r *runner) soFar() *Result {
 func (r *runner) sumUp(result *Result) {
 	result.FP32 = outcome(result.Points, r.fp32.Time, func(p Point) Figures { return p.FP32 })
 	result.FP8 = outcome(result.Points, r.fp8.Time, func(p Point) Figures { return p.FP8 })
+	result.FP32.Steps, result.FP8.Steps = r.fp32.Optimizer.Steps(), r.fp8.Optimizer.Steps()
 	result.Totals = r.summaries()
 	result.LoadsFP32, result.LoadsFP8 = r.fp32.loads, r.fp8.loads
 }

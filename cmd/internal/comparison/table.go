@@ -3,6 +3,7 @@ package comparison
 import (
 	"fmt"
 	"io"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -15,6 +16,10 @@ import (
 // order of the page.
 func (r *Result) WriteTable(stdout io.Writer) error {
 	w, v := textout.NewWriter(stdout), r.Diagnosis()
+	for _, line := range r.Headline() {
+		paragraph(w, line)
+		fmt.Fprintln(w)
+	}
 	paragraph(w, v.Summary+" Not judged: "+strings.Join(v.NotJudged, "; ")+".")
 	for _, line := range r.badLines() {
 		paragraph(w, line)
@@ -60,23 +65,39 @@ func (r *Result) writeOutcomes(w io.Writer) {
 	fmt.Fprintf(t, "\tFP32\t%s\tgap\n", r.Options.Model())
 	first := r.Points[0]
 	for _, row := range []struct {
-		name      string
-		fp32, fp8 float64
+		name           string
+		fp32, fp8, gap float64
 	}{
-		{"first loss", first.FP32.Loss, first.FP8.Loss},
-		{"final loss, last tenth", r.FP32.Loss, r.FP8.Loss},
-		{"held-out loss", r.FP32.HeldOut, r.FP8.HeldOut},
+		{"first loss", first.FP32.Loss, first.FP8.Loss, Gap(first.FP32.Loss, first.FP8.Loss)},
+		{"final loss, last tenth", r.FP32.Loss, r.FP8.Loss, r.gap(r.FP32.Loss, r.FP8.Loss)},
+		{"held-out loss", r.FP32.HeldOut, r.FP8.HeldOut, r.heldOutGap(r.FP32.HeldOut, r.FP8.HeldOut)},
 	} {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%+.3f %%\n", row.name, lossCell(row.fp32), lossCell(row.fp8), Gap(row.fp32, row.fp8))
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", row.name, lossCell(row.fp32), lossCell(row.fp8), gapCell(row.gap))
 	}
-	fmt.Fprintf(t, "time\t%v\t%v\t%+.0f %%\n", round(r.FP32.Time), round(r.FP8.Time), Gap(r.FP32.Time.Seconds(), r.FP8.Time.Seconds()))
+	fp32, fp8 := round(r.FP32.Time), round(r.FP8.Time)
+	fmt.Fprintf(t, "time\t%v\t%v\t%+.0f %%\n", fp32, fp8, Gap(fp32.Seconds(), fp8.Seconds()))
 	t.Flush()
 }
 
 // lossCell is a loss, which is wrong if it is not finite.
 func lossCell(x float64) string { return textout.WrongIf(x-x != 0, fmt.Sprintf("%.4f", x)) }
 
-func round(d time.Duration) time.Duration { return d.Round(100 * time.Millisecond) }
+// gapCell is a gap, or a dash where it is not judged.
+func gapCell(x float64) string {
+	if math.IsNaN(x) {
+		return "-"
+	}
+	return fmt.Sprintf("%+.3f %%", x)
+}
+
+// round leaves three digits of a time, or all seconds.
+func round(d time.Duration) time.Duration {
+	unit := time.Microsecond
+	for unit < time.Second && d >= 1000*unit {
+		unit *= 10
+	}
+	return d.Round(unit)
+}
 
 // writeLayers writes a line for each layer, with marks behind what is not healthy.
 func (r *Result) writeLayers(w io.Writer) {

@@ -110,6 +110,7 @@ func TestReplays(t *testing.T) {
 			require.NoError(t, err)
 			require.False(t, v.Same)
 			require.Contains(t, v.Failure(), "codes of "+wanted.Tensor+": 1 of ")
+			require.Contains(t, v.headline(), "NOT REPRODUCED: computed again, codes of "+wanted.Tensor+": 1 of ")
 			require.Equal(t, 3, v.Checks[0].First)
 		}
 	}

@@ -25,6 +25,7 @@ type Result struct {
 // WriteText writes the verdict for a terminal.
 func (v *Result) WriteText(w io.Writer) error {
 	lines := []string{
+		v.headline(),
 		"It stopped: " + v.Cause + ".",
 		fmt.Sprintf("Operator: %s, %s, in step %d.", v.Operator, v.Op, v.Step),
 		"In it: " + v.Found + ".",
@@ -46,6 +47,15 @@ func (v *Result) WriteText(w io.Writer) error {
 		}
 	}
 	return nil
+}
+
+// headline says whether the product came out again as in the run.
+func (v *Result) headline() string {
+	said := "Reproduced: computed again, the product has the bits of the run in all that was compared"
+	if failure := v.Failure(); failure != "" {
+		said = "NOT REPRODUCED: computed again, " + failure
+	}
+	return said + "."
 }
 
 // Failure says what differs, or "" where nothing does.

@@ -18,7 +18,7 @@ func (s *Set) charts() []chart.Chart {
 	if len(s.Train) == 0 {
 		return nil
 	}
-	fp8 := lossChart("Loss in " + s.MultipliesIn())
+	fp8 := lossChart("Loss in " + s.in())
 	gap := chart.Chart{Title: s.gapTitle(), X: "step", Y: "percent", Zero: true, Smooth: true}
 	for i, t := range s.Train {
 		fp8.Series = append(fp8.Series, look(i, chart.Series{Name: s.fp8Name(t), Points: points(t.Curves.FP8)}))

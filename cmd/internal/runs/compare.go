@@ -49,6 +49,14 @@ func (s *Set) MultipliesIn() string {
 	return textout.Name(s.Train[0].MultipliesIn())
 }
 
+// in is MultipliesIn in a sentence.
+func (s *Set) in() string {
+	if in := s.MultipliesIn(); in != narrow {
+		return in
+	}
+	return "narrower numbers"
+}
+
 // narrowText says which numbers each run multiplies in where they are not the same in all.
 func (s *Set) narrowText() string {
 	if s.MultipliesIn() != narrow {
@@ -66,7 +74,7 @@ func (s *Set) narrowText() string {
 	for i, name := range all {
 		all[i] = textout.Name(name) + " in " + strings.Join(of[name], ", ")
 	}
-	return "What is narrow is " + strings.Join(all, "; ") + "."
+	return "Trained beside FP32: " + strings.Join(all, "; ") + "."
 }
 
 // setBaselines gives runs with the same FP32 curve the same number, from 0 up. A run that
@@ -266,6 +274,9 @@ func (s *Set) Notes() (notes []string) {
 	if len(going) > 0 {
 		notes = append(notes, "Unfinished, whether they go on or were killed: "+strings.Join(going, "; ")+".")
 	}
+	if failed := s.namesWhere(func(t Train) bool { return t.FP32.Failed }); len(failed) > 0 {
+		notes = append(notes, "FP32 has not learned, its loss rose: "+strings.Join(failed, ", ")+". There a gap is no figure of the format.")
+	}
 	for _, name := range s.unended {
 		notes = append(notes, textout.Name(name)+" holds a later run too, which did not end and which nobody writes: the one that ended is compared.")
 	}
@@ -278,7 +289,7 @@ func (s *Set) Notes() (notes []string) {
 		}
 	}
 	if n := len(s.Baselines()); n > 1 {
-		notes = append(notes, fmt.Sprintf("The runs have %d different FP32 runs beside them: compare gaps, not losses.", n))
+		notes = append(notes, fmt.Sprintf("The runs trained %d different FP32 models. A gap is against the FP32 model of the same run.", n))
 	}
 	return notes
 }
@@ -290,19 +301,24 @@ func (s *Set) healthText() string {
 
 // differenceText says what each run of train judged its losses to be, in each of the last steps.
 func (s *Set) differenceText() string {
-	return s.byVerdict("Loss in "+s.MultipliesIn()+" beside FP32: ", append(slices.Clone(comparison.Differences), ""), func(t Train) string { return t.Difference })
+	return s.byVerdict("Loss in "+s.in()+" against FP32 in the same run: ", append(slices.Clone(comparison.Differences), ""), func(t Train) string { return t.Difference })
+}
+
+// namesWhere returns the names of some runs of train.
+func (s *Set) namesWhere(is func(Train) bool) (names []string) {
+	for _, t := range s.Train {
+		if is(t) {
+			names = append(names, textout.Name(t.Name))
+		}
+	}
+	return names
 }
 
 // byVerdict names the runs of train of each verdict.
 func (s *Set) byVerdict(about string, verdicts []string, of func(Train) string) string {
 	var parts []string
 	for _, verdict := range verdicts {
-		var names []string
-		for _, t := range s.Train {
-			if of(t) == verdict {
-				names = append(names, textout.Name(t.Name))
-			}
-		}
+		names := s.namesWhere(func(t Train) bool { return of(t) == verdict })
 		if len(names) > 0 {
 			parts = append(parts, cmp.Or(verdict, "an earlier octavo did not judge")+": "+strings.Join(names, ", "))
 		}
@@ -315,7 +331,7 @@ func (s *Set) byVerdict(about string, verdicts []string, of func(Train) string) 
 
 // said is what is to be known of the runs of train, on a terminal.
 func (s *Set) said() (all []string) {
-	for _, text := range []string{s.healthText(), s.differenceText()} {
+	for _, text := range []string{s.finding().Text, s.healthText(), s.differenceText()} {
 		if text != "" {
 			all = append(all, text)
 		}

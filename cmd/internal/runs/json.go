@@ -12,6 +12,8 @@ type setJSON struct {
 	Differences []string    `json:"differences"` // options of train
 	Train       []trainJSON `json:"train"`
 	Lab         []labJSON   `json:"lab"`
+	Best        string      `json:"best,omitempty"`    // name of the run of train that is told to be
+	Finding     string      `json:"finding,omitempty"` // which that is, or why none is told to be
 	LeftOut     []string    `json:"leftOut,omitempty"` // names of runs that begin or end
 }
 
@@ -66,7 +68,8 @@ type experimentJSON struct {
 
 // WriteJSON writes the runs, without their curves, as one object.
 func (s *Set) WriteJSON(w io.Writer) error {
-	c := setJSON{Differences: s.Differences(), Train: []trainJSON{}, Lab: []labJSON{}, LeftOut: s.LeftOut}
+	found := s.finding()
+	c := setJSON{Differences: s.Differences(), Train: []trainJSON{}, Lab: []labJSON{}, Best: found.Best, Finding: found.Text, LeftOut: s.LeftOut}
 	if c.Differences == nil {
 		c.Differences = []string{}
 	}

@@ -41,31 +41,17 @@ func (s *Set) WritePage(w io.Writer, dir, command, machine string) error {
 // putTrain adds the runs that trained models.
 func (s *Set) putTrain(p *page.Page, dir string) {
 	model, differ := s.MultipliesIn(), s.Differences()
-	in := model
-	if model == "narrow" {
-		in = "narrower numbers"
-	}
-	p.Put("<h2>Trained in FP32 and in %s</h2>\n", in)
-	if text := s.healthText(); text != "" {
-		p.Put("<p><strong>%s</strong></p>\n", text)
-	}
-	if text := s.differenceText(); text != "" {
-		p.Put("<p><strong>%s</strong></p>\n", text)
-	}
-	frame.Each(&p.Body, "<p>%s</p>\n", s.Notes())
+	p.Put("<h2>Trained in FP32 and in %s</h2>\n", s.in())
+	said := s.said()
+	found := len(said) - len(s.Notes())
+	frame.Each(&p.Body, "<p><strong>%s</strong></p>\n", said[:found])
+	frame.Each(&p.Body, "<p>%s</p>\n", said[found:])
 	charts := s.charts()
 	p.Charts(charts[0])
-	t := frame.Table{Columns: slices.Concat(frame.Columns(name, "run"), frame.Columns(name, differ...), frame.Columns(frame.Number,
+	t := frame.Table{Columns: slices.Concat(frame.Columns(name, "run"), frame.Columns(frame.Number,
 		"steps", "loss FP32", "loss "+model, "gap, %", "held-out gap, %", "spikes", "skips", "time"))}
 	for _, of := range s.Train {
 		row := []any{linked(cmp.Or(wayTo(dir, of.Run, trainPage), wayTo(dir, of.Run, livePage)), of.Name)}
-		for _, option := range differ {
-			text := frame.Format("%s", of.OptionText(option))
-			if of.Option(option) != s.Train[0].Option(option) {
-				text = frame.Format("<mark>%s</mark>", text)
-			}
-			row = append(row, text)
-		}
 		steps := frame.Format("%s", of.StepsText())
 		if of.Stopped() {
 			steps = frame.Format("<span class=\"bad\">%s</span>", steps)
@@ -74,11 +60,10 @@ func (s *Set) putTrain(p *page.Page, dir string) {
 			fmt.Sprintf("%d/%d", of.FP32.Spikes, of.FP8.Spikes), fmt.Sprintf("%d/%d", of.FP32.Skips, of.FP8.Skips), short(of.FP32.Time+of.FP8.Time)))
 	}
 	p.Table(t)
-	p.Put("<p class=\"note\">Losses are means of the last tenth of the steps. Spikes and skipped steps are those of FP32/%s, the time is that of both.", model)
+	p.Put("<p class=\"note\">Losses are means of the last tenth of the steps. Spikes and skipped steps are those of FP32/%s, the time is that of both.</p>\n", model)
 	if len(differ) > 0 {
-		p.Put(" The columns behind the name are the options in which the runs differ; what is not as in the first run is marked.")
+		s.putDiffering(p, differ)
 	}
-	p.Put("</p>\n")
 	common := slices.DeleteFunc(s.optionNames(), func(option string) bool { return slices.Contains(differ, option) })
 	what := "The same in all"
 	if len(s.Train) == 1 {
@@ -89,6 +74,25 @@ func (s *Set) putTrain(p *page.Page, dir string) {
 	if note := s.thinned(); note != "" {
 		p.Put("<p class=\"note\">%s</p>\n", note)
 	}
+}
+
+// putDiffering adds the options in which the runs of train differ.
+func (s *Set) putDiffering(p *page.Page, differ []string) {
+	t := frame.Table{Columns: slices.Concat(frame.Columns(name, "run"), frame.Columns(name, differ...))}
+	for _, of := range s.Train {
+		row := []any{of.Name}
+		for _, option := range differ {
+			text := frame.Format("%s", of.OptionText(option))
+			if of.Option(option) != s.Train[0].Option(option) {
+				text = frame.Format("<mark>%s</mark>", text)
+			}
+			row = append(row, text)
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	p.Put("<h3>What differs</h3>\n")
+	p.Table(t)
+	p.Put("<p class=\"note\">What is not as in the first run is marked.</p>\n")
 }
 
 // putLab adds the runs of the lab.

@@ -60,6 +60,7 @@ type Option struct{ Name, Value string }
 type Model struct {
 	Loss    float64 // mean of the last tenth of the steps
 	HeldOut float64 // NaN if it was not judged
+	Failed  bool    // its loss rose, as [comparison.Learned] has it
 	Skips   int
 	Spikes  int
 	Time    time.Duration // spent in steps
@@ -75,8 +76,11 @@ func (t Train) Option(name string) string {
 			return o.Value
 		}
 	}
-	return ""
+	return absent[name]
 }
+
+// absent is what options are that result.json has only where they are others.
+var absent = map[string]string{"model": "llama", "activation-budget": "none"}
 
 func readTrain(r Run) (t Train, err error) {
 	for _, name := range []string{resultName, curvesName} {
@@ -171,6 +175,7 @@ func (f verdictFile) read(of string, all []string) (string, error) {
 const resultVersion = 1
 
 type modelFile struct {
+	First   jsonout.Number  `json:"firstLoss"` // 0 where it is not said
 	Loss    *jsonout.Number `json:"finalLoss"`
 	HeldOut *jsonout.Number `json:"heldOutLoss"`
 	Seconds *float64        `json:"seconds"`
@@ -209,6 +214,9 @@ func parseResult(data []byte) (t Train, err error) {
 	if math.IsNaN(t.FP8.HeldOut) || math.IsNaN(t.FP32.HeldOut) {
 		t.HeldOutGap = math.NaN()
 	}
+	if t.FP32.Failed { // an earlier octavo gave the gap
+		t.Gap, t.HeldOutGap = math.NaN(), math.NaN()
+	}
 	if t.Health, err = f.Health.read("health", comparison.Diagnoses); err != nil {
 		return t, err
 	}
@@ -224,6 +232,7 @@ func (f *resultFile) model(name string, from *modelFile) (m Model, err error) {
 		return m, fmt.Errorf("%s lacks finalLoss, heldOutLoss or seconds", strings.ToLower(name))
 	}
 	m = Model{Loss: float64(*from.Loss), HeldOut: float64(*from.HeldOut)}
+	m.Failed = from.First > 0 && comparison.Learned(float64(from.First), m.Loss).Failed()
 	if m.Time, err = duration(*from.Seconds); err != nil {
 		return m, fmt.Errorf("%s: %w", strings.ToLower(name), err)
 	}
@@ -263,6 +272,10 @@ func (f *resultFile) options() []Option {
 			said[key] = valueOf(raw)
 		}
 	}
+	if said["moe"] == "true" {
+		said["model"] = "moe"
+	}
+	delete(said, "moe")
 	for key, value := range said {
 		list = append(list, Option{flagOf(key), value})
 	}
