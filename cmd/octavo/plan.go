@@ -106,7 +106,7 @@ func (p *planFlags) addJob(cmd *cobra.Command) {
 	wholeFlag(cmd, &p.batches, 0, most, "micro-batches", "micro-batches of a step on a data-parallel rank (default 4 times --pp)")
 	wholeFlag(cmd, &p.chunk, 0, most, "chunk", "with --serve, tokens computed at once (default 8192, or all)")
 	p.recipe = plan.Precisions()[0]
-	recipeFlag(cmd, &p.recipe, p.recipe.Name, vocabulary.Planning, "how numbers are stored:\n"+strings.Join(vocabulary.Planning.Names(), ", "),
+	recipeFlag(cmd, &p.recipe, p.recipe.Name, vocabulary.Planning, "how numbers are stored; with --serve and none given, as published:\n"+strings.Join(vocabulary.Planning.Names(), ", "),
 		func(name string) (plan.Precision, error) {
 			if err := vocabulary.Planning.Check(name); err != nil {
 				return plan.Precision{}, err

@@ -416,7 +416,8 @@ func TestKept(t *testing.T) {
 	const most = "Most is needed in the backward pass of head, with activations of "
 	require.Equal(t, most+"1 micro-batch kept: 18.00 GiB.", say(1, 18, 18))
 	require.Equal(t, most+"3 micro-batches kept: 54.00 GiB, 18.00 GiB each.", say(3, 54, 18))
-	require.Equal(t, most+"1 micro-batch kept: 17.00 GiB; one has 18.00 GiB at the end of its forward pass, of which not all is there then.", say(1, 17, 18))
+	require.Equal(t, most+"1 micro-batch kept: 17.00 GiB; the forward pass of one leaves 18.00 GiB, of which not all is there then.", say(1, 17, 18))
+	require.Equal(t, most+"2 micro-batches kept: 5.00 GiB; the forward pass of one leaves 2.00 GiB, and what is computed again is there too.", say(2, 5, 2))
 }
 
 // written returns facts as text that fits 80 columns, and their page and JSON.

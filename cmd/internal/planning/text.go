@@ -233,13 +233,14 @@ func (r *Report) Sentences() []string {
 	return append(append(all, uncounted, r.compute()), r.step()...)
 }
 
-// whole says what a micro-batch has, where that is not what there is divided by them: some is given back, or
-// not yet there.
+// whole says what the forward pass of a micro-batch leaves, where there is not as much of each.
 func whole(s plan.Stage) string {
-	each := fmt.Sprintf("%.2f GiB", gib(s.Microbatch))
+	each, all := fmt.Sprintf("%.2f GiB", gib(s.Microbatch)), int64(s.InFlight)*s.Microbatch
 	switch {
-	case s.Activations != int64(s.InFlight)*s.Microbatch:
-		return fmt.Sprintf("; one has %s at the end of its forward pass, of which not all is there then", each)
+	case s.Activations < all:
+		return fmt.Sprintf("; the forward pass of one leaves %s, of which not all is there then", each)
+	case s.Activations > all:
+		return fmt.Sprintf("; the forward pass of one leaves %s, and what is computed again is there too", each)
 	case s.InFlight > 1:
 		return ", " + each + " each"
 	}
