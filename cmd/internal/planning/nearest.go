@@ -222,9 +222,14 @@ func (a Ask) first(ctx context.Context, changes [][]turn) ([]Way, error) {
 		if b.ranks() != ranks {
 			continue
 		}
-		if way, err := b.fits(ctx); err != nil {
+		way, err := b.fits(ctx)
+		if way != nil && b.Policies == Searched {
+			way, err = b.exactly(ctx)
+		}
+		if err != nil {
 			return nil, err
-		} else if way != nil {
+		}
+		if way != nil {
 			way.Flags = flags(turns)
 			return []Way{*way}, nil
 		}
@@ -242,12 +247,35 @@ func flags(turns []turn) string {
 	return strings.Join(all, " ")
 }
 
-// fits returns a way without flags if the card holds all stages, nil if not. The error is that of ctx, or
-// none of a job.
+// fits returns a way without flags if the card holds all stages, nil if not; what it takes with policies that
+// are searched is left to exactly. The error is that of ctx, or none of a job.
 func (a Ask) fits(ctx context.Context) (*Way, error) {
-	if a.Policies == Searched && !a.holdsStates() {
+	if a.Policies != Searched {
+		return a.exactly(ctx)
+	}
+	if !a.holdsStates() {
 		return nil, ctx.Err()
 	}
+	all := a // a search takes seconds, and finds some where these suffice
+	all.Policies, all.Train.Library = "recompute all", plan.Library{Octavo: true}
+	if r, err := answer(ctx, all); err == nil && len(r.TooLarge) > 0 {
+		return nil, nil
+	} else if err == nil {
+		return &Way{}, nil
+	}
+	return a.exactly(ctx) // the recipe has some kept
+}
+
+// holdsStates reports whether the card holds what no policy changes.
+func (a Ask) holdsStates() bool {
+	m, err := a.Train.Memory()
+	return err == nil && !slices.ContainsFunc(m.Stages, func(s plan.Stage) bool {
+		return plan.Stage{Weights: s.Weights, Gradients: s.Gradients, Optimizer: s.Optimizer}.Reserved(a.Headroom) > a.card()
+	})
+}
+
+// exactly is fits with the policies that are searched.
+func (a Ask) exactly(ctx context.Context) (*Way, error) {
 	r, err := answer(ctx, a)
 	switch {
 	case ctx.Err() != nil:
@@ -258,14 +286,6 @@ func (a Ask) fits(ctx context.Context) (*Way, error) {
 		return nil, err
 	}
 	return &Way{Ranks: r.Layout.Ranks, Reserved: r.Stages[r.Highest].Reserved(a.Headroom)}, nil
-}
-
-// holdsStates reports whether the card holds what no policy changes, which saves a search.
-func (a Ask) holdsStates() bool {
-	m, err := a.Train.Memory()
-	return err == nil && !slices.ContainsFunc(m.Stages, func(s plan.Stage) bool {
-		return plan.Stage{Weights: s.Weights, Gradients: s.Gradients, Optimizer: s.Optimizer}.Reserved(a.Headroom) > a.card()
-	})
 }
 
 // mostWays is how many layouts on more ranks are listed, and fewer beside what keeps their number.
@@ -315,20 +335,32 @@ func (a Ask) fewest(ctx context.Context, most int) (ways []Way, err error) {
 		if a.layout().Ranks > 0 || best != l.least {
 			l.turns = append([]turn{{flags: fmt.Sprintf("--ranks %d", best)}}, l.turns...)
 		}
-		if found.Flags = flags(l.turns); len(ways) < most {
+		if len(ways) == most {
+			continue
+		}
+		if a.Policies == Searched {
+			b := a.with(l.turns...)
+			b.layout().Ranks = best
+			if found, err = b.exactly(ctx); err != nil {
+				return nil, err
+			}
+		}
+		if found != nil {
+			found.Flags = flags(l.turns)
 			ways = append(ways, *found)
 		}
 	}
 	return ways, nil
 }
 
-// rankCounts are numbers of ranks that a layout is tried on: least of them hold it once, and of more
-// the powers of two and multiples of eight to 128, then those of half as many bits more. Ranks beside
-// those of a layout share out nothing that is served, or without ZeRO.
+// rankCounts are numbers of ranks that a layout is tried on: as few as hold it once, and of more those that
+// clusters have, powers of two and multiples of eight. Ranks beside those of a layout share out nothing that
+// is served, or without ZeRO.
 func (a Ask) rankCounts(least, best int) (all []int) {
 	asked := a.ranks()
 	add := func(n int) {
-		if n > asked && n <= best && n%least == 0 && !slices.Contains(all, n) {
+		usual := n < 8 && n&(n-1) == 0 || n%8 == 0 || asked > 1 && n%asked == 0
+		if usual && n > asked && n <= best && n%least == 0 && !slices.Contains(all, n) {
 			all = append(all, n)
 		}
 	}
