@@ -39,6 +39,7 @@ func FromConfig(c checkpoint.Config) (Model, error) {
 	}
 	f := &configFields{members: members}
 	m := f.model()
+	m.Published = f.published(c)
 	if f.err != nil {
 		return Model{}, f.err
 	}

@@ -23,6 +23,10 @@ type Model struct {
 	Name   string `json:"name,omitempty"`
 	Source string `json:"source,omitempty"` // where the figures are published
 
+	// Published is the recipe ([NamedPrecision]) that its weights are published in, or of a
+	// configuration the name of a quantization that none of them counts. "": it is not said.
+	Published string `json:"published,omitempty"`
+
 	Layers int `json:"layers"`
 	Hidden int `json:"hidden"` // the width of the residual stream
 	Vocab  int `json:"vocab"`

@@ -131,6 +131,7 @@ type Precision struct {
 //     along tokens
 //   - fp8-serve: weights as deepseek-v3 publishes them and a KV cache of FP8
 //   - mxfp4-experts: experts in MXFP4 and all else in BF16, as gpt-oss is published
+//   - fp8-rows: weights of linear layers in FP8 under a BF16 scale for each row, to be served
 //   - mxfp4, nvfp4, nvfp4-4over6: weights of linear layers in four bits, to be served; nvfp4-4over6
 //     has the bytes of nvfp4
 func Precisions() []Precision {
@@ -149,6 +150,7 @@ func Precisions() []Precision {
 		},
 		{Name: "fp8-serve", Weights: squares, KV: perTensor},
 		{Name: "mxfp4-experts", Experts: mxfp4},
+		{Name: "fp8-rows", Weights: Numbers{Bits: 8, Block: tensor.Block{Rows: 1}, ScaleBits: 16}, ServeOnly: true},
 		{Name: "mxfp4", Weights: mxfp4, ServeOnly: true},
 		{Name: "nvfp4", Weights: nvfp4, ServeOnly: true},
 		{Name: "nvfp4-4over6", Weights: nvfp4, ServeOnly: true},

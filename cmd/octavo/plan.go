@@ -7,11 +7,13 @@ import (
 	"io"
 	"math"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/octavo-fp8/octavo/checkpoint"
 	"github.com/octavo-fp8/octavo/cmd/internal/planning"
 	"github.com/octavo-fp8/octavo/cmd/internal/vocabulary"
 	"github.com/octavo-fp8/octavo/internal/textout"
@@ -78,7 +80,7 @@ func (p *planFlags) addLayout(cmd *cobra.Command) {
 		value       *int
 		name, usage string
 	}{
-		{&l.Ranks, "ranks", "cards altogether; 0 is the fewest that the layout needs"},
+		{&l.Ranks, "ranks", "cards altogether (default the fewest that the layout needs)"},
 		{&l.Tensor, "tp", "ranks that share heads, MLPs and the vocabulary (default 1)"},
 		{&l.Context, "cp", "ranks that share the tokens of a sequence (default 1)"},
 		{&l.Pipeline, "pp", "pipeline stages (default 1)"},
@@ -90,7 +92,7 @@ func (p *planFlags) addLayout(cmd *cobra.Command) {
 		{&l.ExpertTensor, "etp", "ranks that share an expert (default --tp)"},
 		{&p.layers, "layers", "layers, in place of the model's"},
 	} {
-		wholeFlag(cmd, f.value, 0, most, f.name, f.usage)
+		wholeFlag(cmd, f.value, 1, most, f.name, f.usage)
 	}
 	wholeFlag(cmd, &l.Zero, 0, 3, "zero", "stage of ZeRO: 1 divides the optimizer, 2 gradients, 3 weights")
 	cmd.Flags().BoolVar(&l.WholeSequence, "no-sp", false, "no sequence parallelism: norms are whole on each tensor-parallel rank")
@@ -104,7 +106,7 @@ func (p *planFlags) addJob(cmd *cobra.Command) {
 	wholeFlag(cmd, &p.batches, 0, most, "micro-batches", "micro-batches of a step on a data-parallel rank (default 4 times --pp)")
 	wholeFlag(cmd, &p.chunk, 0, most, "chunk", "with --serve, tokens computed at once (default 8192, or all)")
 	p.recipe = plan.Precisions()[0]
-	recipeFlag(cmd, &p.recipe, p.recipe.Name, vocabulary.Planning, "how numbers are stored:\n"+strings.Join(vocabulary.Planning.Names(), ", "),
+	recipeFlag(cmd, &p.recipe, p.recipe.Name, vocabulary.Planning, "how numbers are stored; with --serve and none given, as published:\n"+strings.Join(vocabulary.Planning.Names(), ", "),
 		func(name string) (plan.Precision, error) {
 			if err := vocabulary.Planning.Check(name); err != nil {
 				return plan.Precision{}, err
@@ -121,7 +123,7 @@ func (p *planFlags) addJob(cmd *cobra.Command) {
 }
 
 func (p *planFlags) addTime(cmd *cobra.Command) {
-	numberFlag(cmd, &p.card, positives, "card", "memory of a card in GiB, to say which stages do not fit, and for --policies search")
+	valueFlag(cmd, &parsed[float64]{&p.card, "", "GIB", parseCard}, "card", "memory of a card in GiB, such as 80, to say which stages do not fit, and for --policies search")
 	p.headroom = plan.Headroom
 	numberFlag(cmd, &p.headroom, shares, "headroom", "share of what is counted that --card holds beside it, for fragments")
 	numberFlag(cmd, &p.tokens, positives, "tokens", "tokens of the whole training, such as 14.8e12")
@@ -130,6 +132,15 @@ func (p *planFlags) addTime(cmd *cobra.Command) {
 	numberFlag(cmd, &p.peak, positives, "peak", "TFLOP/s of a card (default 989: an H100 in BF16)")
 	cmd.Flags().BoolVar(&p.quoted, "quoted", false, "print the days that practice quotes, and what they imply")
 	cmd.Flags().BoolVar(&p.measured, "measured", false, "print memory that was measured beside what is counted")
+}
+
+// parseCard reads a number of GiB. Cards that are sold with so many GB have so many GiB.
+func parseCard(text string) (float64, error) {
+	x, err := strconv.ParseFloat(strings.TrimRight(strings.TrimSuffix(strings.TrimSuffix(text, "GiB"), "GB"), " "), 64)
+	if err != nil || !positives.has(x) {
+		return 0, errors.New("want the memory of a card in GiB, a positive number such as 80, and not its name")
+	}
+	return x, nil
 }
 
 // parseRecompute reads a list of what is computed again.
@@ -181,7 +192,10 @@ func (p *planFlags) run(cmd *cobra.Command, args []string) error {
 	if p.layers > 0 {
 		m.Layers = p.layers
 	}
-	ask := p.ask(m)
+	ask, err := p.ask(cmd, m)
+	if err != nil {
+		return err
+	}
 	ask.Command = commandLine(cmd, args, append(planning.Knobs(), "html", "json")...)
 	report, err := planning.New(ctx, ask)
 	switch least := new(plan.BudgetError); {
@@ -192,7 +206,7 @@ func (p *planFlags) run(cmd *cobra.Command, args []string) error {
 		if searching != nil {
 			return stopped(ctx, "no policies were found")
 		}
-		return errors.New(ask.Refusal(err) + "; " + planning.NearestText(ways))
+		return errors.New(ask.Refusal(err) + "; " + ask.NearestText(ways))
 	case errors.Is(err, plan.ErrJob):
 		return usageError{errors.New(ask.Refusal(err))}
 	case err != nil:
@@ -201,7 +215,7 @@ func (p *planFlags) run(cmd *cobra.Command, args []string) error {
 	if err := p.write(cmd, args, report); err != nil || len(report.TooLarge) == 0 {
 		return err
 	}
-	return errors.New(report.Outcome() + "; " + planning.NearestText(report.Nearest))
+	return fmt.Errorf("%s does not fit a card of %g GiB", report.ModelName(), report.Card)
 }
 
 // runFacts prints published figures.
@@ -276,13 +290,24 @@ func (p *planFlags) check(cmd *cobra.Command) error {
 }
 
 // ask is what the flags ask of a model.
-func (p *planFlags) ask(m plan.Model) planning.Ask {
-	a := planning.Ask{Card: p.card, Headroom: p.headroom, Tokens: p.tokens, MFU: p.mfu, Days: p.days, Peak: p.peak * 1e12, Policies: p.policies}
+func (p *planFlags) ask(cmd *cobra.Command, m plan.Model) (planning.Ask, error) {
+	given := func(name string) bool { return cmd.Flags().Changed(name) }
+	a := planning.Ask{
+		Card: p.card, Headroom: p.headroom, Tokens: p.tokens, MFU: p.mfu, Days: p.days, Peak: p.peak * 1e12,
+		Policies: p.policies, OtherLibrary: given("library"),
+	}
 	if p.serve {
 		l := p.layout
 		l.Zero = 0
 		a.Serve = &plan.ServeJob{Model: m, Layout: l, Precision: p.recipe, Sequences: p.batch, Tokens: p.sequence, Chunk: p.chunk}
-		return a
+		if given(flagOfRecipes) {
+			return a, nil
+		}
+		var err error
+		if a.Serve.Precision, err = a.Usual(); err != nil {
+			return a, usagef("weights are published in %s, which no recipe counts: say with --recipe in what they are served", m.Published)
+		}
+		return a, nil
 	}
 	a.Train = plan.TrainJob{
 		Model: m, Layout: p.layout, Precision: p.recipe, Recompute: p.recompute, Library: p.library,
@@ -291,19 +316,35 @@ func (p *planFlags) ask(m plan.Model) planning.Ask {
 	if p.policies != "" {
 		a.Train.Library = plan.Library{Octavo: true}
 	}
-	return a
+	return a, nil
 }
 
-// planModel returns the model of a name, or of a file.
+// planModel returns the model of a name, or of a file, which is called as its directory is.
 func planModel(name string) (plan.Model, error) {
 	m, err := plan.Named(name)
 	if err == nil {
 		return m, nil
 	}
-	if _, missing := os.Stat(name); missing == nil || strings.ContainsAny(name, `/\`) || strings.HasSuffix(name, ".json") {
-		return plan.ReadModel(name)
+	stat, missing := os.Stat(name)
+	if missing != nil && !strings.ContainsAny(name, `/\`) && !strings.HasSuffix(name, ".json") {
+		return m, usageError{fmt.Errorf("%w, or a file%s", err, vocabulary.Hint(name, planNames()))}
 	}
-	return m, usageError{fmt.Errorf("%w, or a file%s", err, vocabulary.Hint(name, planNames()))}
+	switch m, err = plan.ReadModel(name); {
+	case missing != nil && errors.Is(err, checkpoint.ErrConfig):
+		return m, fmt.Errorf("%w: want the config.json of a model, the directory that has one, or a known name, such as %s", err, planNames()[0])
+	case errors.Is(err, checkpoint.ErrConfig) && !stat.IsDir() && filepath.Ext(name) != ".json":
+		return m, fmt.Errorf("%s is no configuration: want the config.json of a model, or the directory that has one", name)
+	case err != nil:
+		return m, err
+	}
+	if filepath.Base(name) == checkpoint.ConfigName {
+		name = filepath.Dir(name)
+	}
+	if full, err := filepath.Abs(name); err == nil {
+		name = full
+	}
+	m.Name = filepath.Base(name)
+	return m, nil
 }
 
 // planNames lists the known models.

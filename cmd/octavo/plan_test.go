@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/octavo-fp8/octavo/internal/testutil"
 	"github.com/octavo-fp8/octavo/nn"
 )
 
@@ -42,7 +43,9 @@ func decodePlan(t *testing.T, report any, tooLarge *[]int, args ...string) {
 
 // TestPlan takes a case that was measured: 104.30 GiB on 8 B200.
 func TestPlan(t *testing.T) {
-	config := filepath.Join(t.TempDir(), "config.json")
+	dir := filepath.Join(t.TempDir(), "cut-v3")
+	require.NoError(t, os.Mkdir(dir, 0o777))
+	config := filepath.Join(dir, "config.json")
 	require.NoError(t, os.WriteFile(config, []byte(`{"model_type": "deepseek_v3", "num_hidden_layers": 4, "hidden_size": 7168,
 		"vocab_size": 129280, "num_attention_heads": 128, "intermediate_size": 18432, "q_lora_rank": 1536, "kv_lora_rank": 512,
 		"qk_nope_head_dim": 128, "qk_rope_head_dim": 64, "v_head_dim": 128, "n_routed_experts": 256, "n_shared_experts": 1,
@@ -56,15 +59,16 @@ func TestPlan(t *testing.T) {
 
 	require.NotEmpty(t, p.Nearest)
 	for _, w := range p.Nearest {
-		fit := planJSON(t, append(strings.Fields(w.Flags), config, "--ep", "8", "--card", "100")...)
+		fit := planJSON(t, append([]string{config, "--ranks", "8", "--ep", "8", "--card", "100"}, strings.Fields(w.Flags)...)...)
 		require.Empty(t, fit.TooLarge, w.Flags)
 	}
 
 	r := octavo(nil, "plan", config, "--ranks", "8", "--ep", "8", "--card", "100")
 	require.Equal(t, exitData, r.status)
 	require.Contains(t, r.stdout, "0  0-7         4")
-	require.Regexp(t, `^deepseek_v3 does not fit a card of 100 GiB: [0-9.]+ GiB are missing\. A rank`, r.stdout)
-	require.Regexp(t, `^octavo: deepseek_v3 does not fit a card of 100 GiB: [0-9.]+ GiB are missing; nearest that fits: --ranks 16 [(]16 ranks, `, r.stderr)
+	require.Regexp(t, `^cut-v3 does not fit a card of 100 GiB: [0-9.]+ GiB are missing\. A rank`, r.stdout)
+	require.Equal(t, "octavo: cut-v3 does not fit a card of 100 GiB\n", r.stderr)
+	require.True(t, strings.HasPrefix(octavo(nil, "plan", dir, "--ranks", "8", "--ep", "8").stdout, "cut-v3 takes"))
 	require.Contains(t, r.stdout, "8 ranks, 8 expert parallel, 8 data parallel, ZeRO-1.")
 }
 
@@ -73,6 +77,11 @@ func TestPlanServing(t *testing.T) {
 	require.EqualValues(t, 10*1000*327_680/8, p.Stages[0].Cache)
 	require.Zero(t, p.Stages[0].Optimizer)
 	bf16 := p.Stages[0].Weights
+	require.Contains(t, succeed(t, "plan", "gpt-oss-120b", "--serve", "--card", "80"), "Serves as published, by recipe mxfp4-experts: ")
+	require.Contains(t, octavo(nil, "plan", "gpt-oss-120b", "--serve", "--card", "80", "--recipe", "bf16").stdout, "Serves by recipe bf16: ")
+	require.Contains(t, succeed(t, "plan", "gpt-oss-120b"), "Trains by recipe bf16: ")
+	fp8 := testutil.Shared(t, "golden", "checkpoints", "llama-deepseek-fp8")
+	require.Regexp(t, `^llama-deepseek-fp8 takes (.|\n)*Serves as published, by recipe deepseek-v3: `, succeed(t, "plan", fp8, "--serve"))
 	p = planJSON(t, "llama-3-70b", "--recipe", "nvfp4", "--serve", "--tp", "8")
 	require.InEpsilon(t, float64(bf16)*4.5/16, float64(p.Stages[0].Weights), 0.1, "but for embedding and head")
 	require.Contains(t, succeed(t, "plan", "kimi-k2", "--serve"), "Each token leaves 70,272 bytes")
@@ -168,6 +177,14 @@ func TestPlanErrors(t *testing.T) {
 	dir := t.TempDir()
 	config := filepath.Join(dir, "config.json")
 	require.NoError(t, os.WriteFile(config, []byte(`{"model_type": "bert"}`), 0o666))
+	weights, packed := filepath.Join(dir, "model.safetensors"), filepath.Join(dir, "packed.json")
+	require.NoError(t, os.WriteFile(weights, []byte("\x90\x00\x00\x00\x00\x00\x00\x00{}"), 0o666))
+	require.NoError(t, os.WriteFile(packed, []byte(`{"model_type": "llama", "num_hidden_layers": 1, "hidden_size": 8, "vocab_size": 8,
+		"num_attention_heads": 2, "intermediate_size": 8, "quantization_config": {"quant_method": "gptq"}}`), 0o666))
+	require.Contains(t, succeed(t, "plan", packed, "--serve", "--recipe", "bf16"), "Serves by recipe bf16")
+	for _, card := range []string{"80", "80GB", "80GiB", "80 GB"} {
+		require.Contains(t, succeed(t, "plan", packed, "--card", card), "fits a card of 80 GiB")
+	}
 	for _, c := range []struct {
 		status int
 		want   string
@@ -176,7 +193,12 @@ func TestPlanErrors(t *testing.T) {
 		{2, "want one model, there are 0 arguments", nil},
 		{2, `no model is called "llama-3-80b": want one of`, []string{"llama-3-80b"}},
 		{2, "or a file: did you mean", []string{"llama-3-80b"}},
-		{1, filepath.Join(dir, "absent.json") + ": there is no such file", []string{filepath.Join(dir, "absent.json")}},
+		{1, filepath.Join(dir, "absent.json") + ": there is no such file: want the config.json of a model, the directory that has one, or a known name, such as llama-3-8b", []string{filepath.Join(dir, "absent.json")}},
+		{1, weights + " is no configuration: want the config.json of a model, or the directory that has one", []string{weights}},
+		{2, "weights are published in gptq, which no recipe counts: say with --recipe in what they are served", []string{packed, "--serve"}},
+		{2, "want the memory of a card in GiB, a positive number such as 80, and not its name", []string{"kimi-k2", "--card", "H100"}},
+		{2, "want the memory of a card in GiB", []string{"kimi-k2", "--card", "-80GB"}},
+		{2, "want a whole number from 1 to", []string{"kimi-k2", "--ranks", "0"}},
 		{1, config + `: model_type is "bert": want one of`, []string{config}},
 		{2, "--tp is 3: it does not divide the heads of 64", []string{"llama-3-70b", "--tp", "3"}},
 		{2, "--ep is 512: the model has only 256 experts", []string{"deepseek-v3", "--ep", "512"}},
@@ -202,7 +224,7 @@ func TestPlanErrors(t *testing.T) {
 		{2, "--policies: it does not go with --serve", []string{"kimi-k2", "--serve", "--policies", "keep all"}},
 		{2, "--policies with precision deepseek-v3: norms cannot be keep with activations deepseek-v3", []string{"kimi-k2", "--recipe", "deepseek-v3", "--policies", "keep norms"}},
 		{2, "--recipe is nvfp4: it is for serving", []string{"llama-3-8b", "--recipe", "nvfp4"}},
-		{1, "--card is 10 GiB: on a rank of stage 0 at least 65.61 GiB are reserved with a headroom of 10%, whatever the policies; nearest that fits: --ranks 32 --tp 8 (32 ranks", []string{"llama-3-8b", "--ranks", "8", "--card", "10", "--policies", "search"}},
+		{1, "--card is 10 GiB: on a rank of stage 0 at least 65.61 GiB are reserved with a headroom of 10%, whatever the policies; nothing that fits was found on 8 ranks with other values of one or two of --tp and --pp; on the fewest that were found to fit: --ranks 16 --tp 8 --pp 2 (16 ranks", []string{"llama-3-8b", "--ranks", "8", "--card", "10", "--policies", "search"}},
 	} {
 		fail(t, c.status, c.want, append([]string{"plan"}, c.args...)...)
 	}

@@ -62,10 +62,10 @@ func TestRecipesOfCommands(t *testing.T) {
 			slices.Contains([]string{"deepgemm-fp4", "mx-modelopt", "mx-te-pow2", "mx-fouroversix"}, p)
 	}
 	published := []string{"fp8", "mxfp8", "mxfp4", "nvfp4", "nvfp4-4over6", "deepseek-v3"}
-	plans := append(slices.Clone(published), "bf16", "te-current", "octavo", "fp8-serve", "mxfp4-experts")
+	plans := append(slices.Clone(published), "bf16", "te-current", "octavo", "fp8-serve", "mxfp4-experts", "fp8-rows")
 	certified := []string{"fp8", "mxfp8", "te-current", "te-delayed", "none"}
 	refused := func(command, name string) string {
-		isPlans := slices.Contains([]string{"octavo", "fp8-serve", "mxfp4-experts"}, name)
+		isPlans := slices.Contains([]string{"octavo", "fp8-serve", "mxfp4-experts", "fp8-rows"}, name)
 		switch command {
 		case "plan":
 			switch {

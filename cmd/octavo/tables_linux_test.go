@@ -54,7 +54,7 @@ func TestTablesFit(t *testing.T) {
 		"certify":  {[]string{"certify", "--steps", "1", "--vary", "order"}, "against"},
 		"inspect":  {[]string{"inspect", path}, "crest"},
 		"evaluate": {[]string{"evaluate", model, "--text", text, "--max-tokens", "257", "--layer-tokens", "64", "--recipe", "mxfp4"}, "perplexity"},
-		"plan":     {[]string{"plan", "llama-3-70b", "--tp", "8", "--pp", "4", "--card", "40"}, "earest that fits"},
+		"plan":     {[]string{"plan", "llama-3-70b", "--tp", "8", "--pp", "4", "--card", "40"}, "that fits was found on"},
 		"lint":     {[]string{"lint", path}, "metadata-format"},
 		"train":    {append(small, "-o", filepath.Join(runs, "again"), "--overwrite"), "amax"},
 		"report":   {[]string{"report", runs}, "spikes"},

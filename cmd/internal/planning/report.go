@@ -21,6 +21,9 @@ type Ask struct {
 	// card holds all stages. "": as the precision has them.
 	Policies string
 
+	// OtherLibrary says that the library was chosen, so that a search keeps it.
+	OtherLibrary bool
+
 	Card     float64 // memory of a card in GiB; 0: not said
 	Headroom float64 // of it for fragments, as [plan.Stage.Reserved] has it
 

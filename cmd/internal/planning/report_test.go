@@ -61,7 +61,7 @@ func TestPage(t *testing.T) {
 		require.NoError(t, r.WritePage(&text, "octavo plan llama-3-70b", "octavo test"))
 		require.Contains(t, text.String(), "octavo plan llama-3-70b")
 		require.Contains(t, text.String(), "<h1 class=\"bad\">llama-3-70b does not fit a card of 10 GiB: ")
-		require.Contains(t, text.String(), "<p>N"+NearestText(r.Nearest)[1:]+".</p>")
+		require.Contains(t, text.String(), "<p>N"+a.NearestText(r.Nearest)[1:]+".</p>")
 		require.NotContains(t, text.String(), "fits a card")
 	}
 	a.Card = 1000
@@ -185,7 +185,7 @@ func TestWhatIfServes(t *testing.T) {
 	got, err := WhatIf(change, nil)
 	require.NoError(t, err)
 	require.Equal(t, "octavo plan llama-3-70b --serve --tp 8 --batch 10 --recipe fp8-serve", got.Command)
-	require.Contains(t, string(got.Head), "Serves in fp8-serve: 10 sequences of 1,000 tokens at a time")
+	require.Contains(t, string(got.Head), "Serves by recipe fp8-serve: 10 sequences of 1,000 tokens at a time")
 	require.Equal(t, 1, change.Ask.Serve.Sequences)
 
 	r, err := New(t.Context(), change.Ask)
@@ -198,7 +198,7 @@ func TestWhatIfServes(t *testing.T) {
 	change.Values["recipe"] = "nvfp4"
 	got, err = WhatIf(change, nil)
 	require.NoError(t, err)
-	require.Contains(t, string(got.Head), "Serves in nvfp4")
+	require.Contains(t, string(got.Head), "Serves by recipe nvfp4:")
 	r, err = New(t.Context(), ask(t, "llama-3-8b", plan.Layout{}))
 	require.NoError(t, err)
 	page.Reset()
@@ -287,79 +287,137 @@ func TestServing(t *testing.T) {
 	require.Equal(t, "Serves in a precision of its own: 3 sequences of 100 tokens at a time on each data-parallel rank; prompts are computed in chunks of 250 tokens.", r.JobText())
 }
 
-// TestNearest: what is said to fit does, and nothing nearer of what is searched; where one flag suffices, no
-// two are changed.
-func TestNearest(t *testing.T) {
-	fits := func(a Ask, ranks, tp, pp, batch int) bool {
-		for i, n := range []int{ranks, tp, pp, batch} {
-			*knobs[i].of(&a) = n
+// flagged returns a with flags as a reader would give them.
+func flagged(t *testing.T, a Ask, text string) Ask {
+	a = a.with()
+	words := strings.Fields(text)
+	for i := 0; i < len(words); i += 2 {
+		flag, value := words[i], words[i+1]
+		switch whole := map[string]*int{
+			"--ranks": &a.layout().Ranks, "--tp": &a.layout().Tensor, "--pp": &a.layout().Pipeline, "--last": &a.layout().Last, "--batch": a.batch(),
+		}[flag]; {
+		case whole != nil:
+			_, err := fmt.Sscan(value, whole)
+			require.NoError(t, err)
+		case flag == "--recipe":
+			p, err := plan.NamedPrecision(value)
+			require.NoError(t, err)
+			a.Serve.Precision = p
+		case text == "--policies search":
+			a.Policies, a.Train.Library = Searched, plan.Library{Octavo: true}
+		case text == "--recompute all":
+			a.Train.Recompute.Layers = -1
+		default:
+			require.Fail(t, text)
 		}
+	}
+	return a
+}
+
+// TestNearest: what is said to fit does, on the ranks that are said. What keeps their number comes first, and
+// on fewer ranks than the others have no layout of those that are searched fits.
+func TestNearest(t *testing.T) {
+	fits := func(a Ask) (*Report, bool) {
 		r, err := answer(t.Context(), a)
 		if err != nil {
 			require.ErrorIs(t, err, plan.ErrJob)
 		}
-		return err == nil && len(r.TooLarge) == 0
+		return r, err == nil && len(r.TooLarge) == 0
 	}
-	served := ask(t, "llama-3-70b", plan.Layout{})
-	served.Serve = &plan.ServeJob{Model: served.Train.Model, Sequences: 64, Tokens: 8192}
-	trained := ask(t, "llama-3-8b", plan.Layout{Ranks: 8, Zero: 1})
-	trained.Train.Batch = 8
-	large := ask(t, "llama-3-70b", plan.Layout{Zero: 1})
-	for _, c := range []struct {
-		a                    Ask
-		card                 float64
-		ranks, tp, pp, batch int // that were asked for
-		want                 []string
-	}{
-		{served, 200, 0, 1, 1, 64, []string{"--tp 2", "--pp 2", "--batch 16"}},
-		{trained, 150, 8, 1, 1, 8, nil},
-		{large, 80, 1, 1, 1, 1, nil},
-	} {
-		c.a.Card, c.a.Headroom = c.card, 0.1
-		r, err := New(t.Context(), c.a)
+	served := func(name, recipe string, l plan.Layout) Ask {
+		a := ask(t, name, l)
+		a.Serve = &plan.ServeJob{Model: a.Train.Model, Layout: l, Sequences: 1, Tokens: 4096}
+		p, err := plan.NamedPrecision(recipe)
 		require.NoError(t, err)
-		require.NotEmpty(t, r.TooLarge)
-		require.NotEmpty(t, r.Nearest)
-		var flags []string
-		pairs := false
+		a.Serve.Precision = p
+		return a
+	}
+	many := served("llama-3-70b", "bf16", plan.Layout{})
+	many.Serve.Sequences, many.Serve.Tokens = 64, 8192
+	named := ask(t, "llama-3-8b", plan.Layout{Ranks: 8, Zero: 1})
+	named.OtherLibrary = true
+	wide := ask(t, "llama-3-8b", plan.Layout{Ranks: 8, Zero: 1})
+	wide.Train.Batch = 8
+	for name, c := range map[string]struct {
+		a       Ask
+		card    float64
+		ranks   int
+		kept    []string // that keep the number of ranks
+		more    int      // the fewest ranks otherwise
+		has     string
+		nothing string
+	}{
+		"batch":     {many, 200, 1, []string{"--recipe fp8-serve", "--batch 16"}, 2, "--tp 2", ""},
+		"published": {served("gpt-oss-120b", "bf16", plan.Layout{}), 80, 1, []string{"--recipe mxfp4-experts"}, 4, "--tp 4", ""},
+		"given":     {served("deepseek-v3", "deepseek-v3", plan.Layout{Ranks: 8}), 141, 8, []string{"--tp 8", "--pp 8 --last 5"}, 16, "", ""},
+		"uneven":    {served("deepseek-v3", "deepseek-v3", plan.Layout{Tensor: 8}), 80, 8, []string{"--recipe mxfp4-experts"}, 16, "--pp 2 --last 30", ""},
+		"policies":  {ask(t, "llama-3-8b", plan.Layout{Ranks: 8, Zero: 1}), 80, 8, []string{"--policies search", "--recompute all", "--tp 2", "--pp 2"}, 16, "--ranks 16", ""},
+		"library":   {named, 80, 8, []string{"--recompute all", "--tp 2", "--pp 2"}, 16, "--ranks 16", ""},
+		"wide":      {wide, 70, 8, nil, 16, "", ""},
+		"more": {
+			ask(t, "llama-3-70b", plan.Layout{Ranks: 8, Tensor: 8, Zero: 1}), 80, 8, []string{}, 32, "--ranks 32 --pp 2",
+			"Nothing that fits was found on 8 ranks with other values of one or two of --policies, --recompute, --tp and --pp; on the fewest that were found to fit: --ranks 32 ",
+		},
+		"none": {
+			ask(t, "llama-3-70b", plan.Layout{Zero: 1}), 0.5, 1, []string{}, 0, "",
+			"Nothing that fits was found on 1 rank with other values of one or two of --policies, --recompute, --tp and --pp, nor on more ranks with those of --tp and --pp.",
+		},
+	} {
+		a := c.a
+		a.Card, a.Headroom = c.card, 0.1
+		r, err := New(t.Context(), a)
+		require.NoError(t, err)
+		require.NotEmpty(t, r.TooLarge, name)
+		require.Equal(t, c.ranks, r.Layout.Ranks)
+		kept, all, over := []string{}, []string{}, false
 		for _, w := range r.Nearest {
-			flags = append(flags, w.Flags)
-			ranks, tp, pp, batch := c.ranks, c.tp, c.pp, c.batch
-			if ranks == 1 {
-				ranks = 0
-			}
-			words := strings.Fields(w.Flags)
-			pairs = pairs || len(words) > 2
-			for i := 0; i < len(words); i += 2 {
-				_, err := fmt.Sscan(words[i+1], map[string]*int{"--ranks": &ranks, "--tp": &tp, "--pp": &pp, "--batch": &batch}[words[i]])
-				require.NoError(t, err)
-			}
-			require.True(t, fits(c.a, ranks, tp, pp, batch), w.Flags)
-			if len(words) > 2 {
+			got, holds := fits(flagged(t, a, w.Flags))
+			require.True(t, holds, w.Flags)
+			require.Equal(t, w.Ranks, got.Layout.Ranks, w.Flags)
+			require.Equal(t, w.Reserved, got.Stages[got.Highest].Reserved(0.1))
+			all = append(all, w.Flags)
+			if w.Ranks == c.ranks {
+				require.False(t, over, "what keeps the number comes first")
+				kept = append(kept, w.Flags)
 				continue
 			}
-			for n := c.tp + 1; n < tp; n++ {
-				require.False(t, fits(c.a, c.ranks, n, c.pp, c.batch))
+			over = true
+			require.Equal(t, c.more, w.Ranks, w.Flags)
+		}
+		t.Log(name, all)
+		require.Equal(t, c.more > 0, over, name)
+		if c.kept != nil {
+			require.Equal(t, c.kept, kept, name)
+		}
+		if c.has != "" {
+			require.Contains(t, all, c.has, name)
+		}
+		findings := strings.Join(r.Findings(), " ")
+		require.Equal(t, c.nothing != "", strings.Contains(findings, "Nothing that fits was found"), name)
+		require.Contains(t, findings, c.nothing)
+		for _, ranks := range []int{2, 4, 8, 16, 24} { // by every layout of powers of two
+			for tp := 1; tp <= 16 && ranks > c.ranks && ranks < c.more; tp *= 2 {
+				for pp := 1; pp <= 16; pp *= 2 {
+					_, holds := fits(flagged(t, a, fmt.Sprintf("--ranks %d --tp %d --pp %d", ranks, tp, pp)))
+					require.False(t, holds, "%s %d %d %d", name, ranks, tp, pp)
+				}
 			}
-			for n := c.pp + 1; n < pp; n++ {
-				require.False(t, fits(c.a, c.ranks, c.tp, n, c.batch))
-			}
-			require.False(t, batch < c.batch && fits(c.a, c.ranks, c.tp, c.pp, 2*batch))
-			require.False(t, ranks > c.ranks && fits(c.a, ranks/2, c.tp, c.pp, c.batch))
 		}
-		if c.want != nil {
-			require.Equal(t, c.want, flags)
-		}
-		for n := 2; pairs && n <= 128; n++ {
-			require.False(t, fits(c.a, 0, n, 1, 1) || fits(c.a, 0, 1, n, 1) || fits(c.a, n, 1, 1, 1))
-		}
-		t.Log(flags)
 	}
-	large.Card = 0.5
-	r, err := New(t.Context(), large)
-	require.NoError(t, err)
-	require.Empty(t, r.Nearest)
-	require.Contains(t, r.Findings(), "Nothing that fits was found with other values of one or two of --ranks, --tp, --pp and --batch.")
+}
+
+// TestKept: what a training keeps is said once where it is one whole micro-batch, of each where there are
+// more, and apart where it is not theirs.
+func TestKept(t *testing.T) {
+	say := func(in int, kept, each int64) string {
+		r := Report{Training: &Training{}, Stages: []plan.Stage{{InFlight: in, Activations: kept << 30, Microbatch: each << 30, At: "head, backward"}}}
+		return r.Sentences()[0]
+	}
+	const most = "Most is needed in the backward pass of head, with activations of "
+	require.Equal(t, most+"1 micro-batch kept: 18.00 GiB.", say(1, 18, 18))
+	require.Equal(t, most+"3 micro-batches kept: 54.00 GiB, 18.00 GiB each.", say(3, 54, 18))
+	require.Equal(t, most+"1 micro-batch kept: 17.00 GiB; the forward pass of one leaves 18.00 GiB, of which not all is there then.", say(1, 17, 18))
+	require.Equal(t, most+"2 micro-batches kept: 5.00 GiB; the forward pass of one leaves 2.00 GiB, and what is computed again is there too.", say(2, 5, 2))
 }
 
 // written returns facts as text that fits 80 columns, and their page and JSON.

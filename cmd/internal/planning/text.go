@@ -149,23 +149,27 @@ func (r *Report) LayoutText() string {
 // JobText says what is done.
 func (r *Report) JobText() string {
 	if s := r.Serving; s != nil {
-		text := fmt.Sprintf("Serves in %s: %s of %s at a time on each data-parallel rank", r.recipe(), count(s.Sequences, "sequence"), count(s.Tokens, "token"))
+		text := fmt.Sprintf("Serves %s: %s of %s at a time on each data-parallel rank", r.recipe(), count(s.Sequences, "sequence"), count(s.Tokens, "token"))
 		if int64(s.Chunk) < int64(s.Sequences)*int64(s.Tokens) {
 			text += fmt.Sprintf("; prompts are computed in chunks of %s", count(s.Chunk, "token"))
 		}
 		return text + "."
 	}
 	t := r.Training
-	return fmt.Sprintf("Trains in %s: a step is %s on each data-parallel rank, each of %s of %s.",
+	return fmt.Sprintf("Trains %s: a step is %s on each data-parallel rank, each of %s of %s.",
 		r.recipe(), count(t.Batches, "micro-batch"), count(t.Batch, "sequence"), count(t.Sequence, "token"))
 }
 
-// recipe is the name of the precision.
+// recipe says how numbers are stored, and whether weights are published so.
 func (r *Report) recipe() string {
-	if r.Precision.Name == "" {
-		return "a precision of its own"
+	switch name := r.Precision.Name; {
+	case name == "":
+		return "in a precision of its own"
+	case r.Serving != nil && name == r.Model.Published:
+		return "as published, by recipe " + name
+	default:
+		return "by recipe " + textout.Name(name)
 	}
-	return textout.Name(r.Precision.Name)
 }
 
 // Outcome is the finding: whether a card holds it and by how much, or without one what it takes.
@@ -199,7 +203,7 @@ func (r *Report) Findings() (all []string) {
 		all = append(all, most+".")
 	}
 	if r.searched {
-		text := NearestText(r.Nearest)
+		text := r.ask.NearestText(r.Nearest)
 		all = append(all, "N"+text[1:]+".")
 	}
 	return append(all, r.run()...)
@@ -217,7 +221,7 @@ func (r *Report) Sentences() []string {
 	case r.Training != nil && r.Layout.Virtual > 1:
 		most += fmt.Sprintf(", with activations of %s of layers kept; those of a micro-batch on all chunks are %.2f GiB", count(s.InFlight, "chunk"), gib(s.Microbatch))
 	case r.Training != nil:
-		most += fmt.Sprintf(", with the activations of %s kept, %.2f GiB each", count(s.InFlight, "micro-batch"), gib(s.Microbatch))
+		most += fmt.Sprintf(", with activations of %s kept: %.2f GiB%s", count(s.InFlight, "micro-batch"), gib(s.Activations), whole(s))
 	}
 	uncounted := "Fragments, contexts of devices and buffers of communication are not counted."
 	if r.Headroom != nil {
@@ -225,6 +229,20 @@ func (r *Report) Sentences() []string {
 	}
 	all := append([]string{most + "."}, r.again()...)
 	return append(append(all, uncounted, r.compute()), r.step()...)
+}
+
+// whole says what the forward pass of a micro-batch leaves, where there is not as much of each.
+func whole(s plan.Stage) string {
+	each, all := fmt.Sprintf("%.2f GiB", gib(s.Microbatch)), int64(s.InFlight)*s.Microbatch
+	switch {
+	case s.Activations < all:
+		return fmt.Sprintf("; the forward pass of one leaves %s, of which not all is there then", each)
+	case s.Activations > all:
+		return fmt.Sprintf("; the forward pass of one leaves %s, and what is computed again is there too", each)
+	case s.InFlight > 1:
+		return ", " + each + " each"
+	}
+	return ""
 }
 
 func (r *Report) compute() string {

@@ -51,6 +51,22 @@ func (a *Ask) batch() *int {
 	return &a.Train.Batch
 }
 
+func (a *Ask) model() plan.Model {
+	if a.Serve != nil {
+		return a.Serve.Model
+	}
+	return a.Train.Model
+}
+
+// Usual is the recipe where none is asked for: what a model is served in is what it is published in. The
+// error is [plan.ErrJob], of one that no recipe counts.
+func (a *Ask) Usual() (plan.Precision, error) {
+	if a.Serve == nil || a.Serve.Model.Published == "" {
+		return plan.Precisions()[0], nil
+	}
+	return plan.NamedPrecision(a.Serve.Model.Published)
+}
+
 func (a *Ask) precision() *plan.Precision {
 	if a.Serve != nil {
 		return &a.Serve.Precision
@@ -114,7 +130,8 @@ func (a *Ask) command() string {
 			text += fmt.Sprintf(" --%s %d", k.flag, n)
 		}
 	}
-	if name := a.precision().Name; name != "" && name != plan.Precisions()[0].Name {
+	usual, _ := a.Usual() // of what none counts all are written
+	if name := a.precision().Name; name != "" && name != usual.Name {
 		text += fmt.Sprintf(" --%s %s", recipeFlag, name)
 	}
 	return text

@@ -137,7 +137,7 @@ var meanings = []struct{ words, names string }{
 	{"deepseek-v4", "deepseek-v4 deepgemm-ue8m0 deepseek-v3"},
 	{"block blocks blockwise block-wise per-block groupwise per-group", "te-block deepseek-v3 fp8 ct-fp8-block granularity"},
 	{"tensor tensors tensorwise tensor-wise per-tensor current", "tensor te-current torchao-tensorwise ct-fp8"},
-	{"row rows rowwise row-wise per-row channel channelwise per-channel token per-token", "row torchao-rowwise ct-fp8-dynamic"},
+	{"row rows rowwise row-wise per-row channel channelwise per-channel token per-token", "row torchao-rowwise ct-fp8-dynamic fp8-rows"},
 	{"delayed", "te-delayed te-current"},
 	{"ue8m0 e8m0 e8m0fnu float8-e8m0fnu", "e8m0 deepgemm-ue8m0 deepseek-v3-ue8m0"},
 	{"bf16 bfloat16", "bf16"},
