@@ -432,7 +432,7 @@ func TestLeftOut(t *testing.T) {
 	require.Equal(t, []string{path("a.safetensors"), path("c.safetensors")}, r.LeftOut)
 	require.EqualValues(t, 2, r.Totals.Parameters)
 	const said = "Left out, not in the index: a.safetensors, c.safetensors."
-	require.Contains(t, text(t, r), said)
+	require.Contains(t, textOf(t, r), said)
 	require.Contains(t, pageText(t, r), said)
 	r = run(t, Job{Inputs: inputs(t, dir, path("a.safetensors"))})
 	require.Equal(t, []string{path("c.safetensors")}, r.LeftOut)
