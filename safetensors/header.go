@@ -36,7 +36,7 @@ func readHeaderText(r io.ReaderAt, size int64) ([]byte, error) {
 	}
 	n := binary.LittleEndian.Uint64(prefix[:])
 	if n > maxHeader {
-		return nil, malformed(fmt.Errorf("header length %d is over the limit of %d", n, maxHeader))
+		return nil, malformed(fmt.Errorf("header length %d is over the limit of %d: it is no safetensors file", n, maxHeader))
 	}
 	if rest := size - prefixSize; int64(n) > rest {
 		return nil, malformed(fmt.Errorf("header length %d runs past the end of the file: %d bytes are left", n, rest))

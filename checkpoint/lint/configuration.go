@@ -48,11 +48,11 @@ func checkUndeclared(m *model, found func(Finding)) {
 		}
 	}
 	if len(names) > 0 {
-		found(Finding{File: checkpoint.ConfigName, Tensors: names, What: fmt.Sprintf("%d tensors have codes", len(names))})
+		found(Finding{File: checkpoint.ConfigName, Tensors: names, What: counted(len(names), "1 tensor has codes", "%d tensors have codes")})
 	}
 	for _, u := range m.unread {
 		if u.Method != "" && !u.Declared {
-			found(Finding{File: checkpoint.ConfigName, Tensors: u.Tensors, What: fmt.Sprintf("%d tensors are quantized by %s", len(u.Tensors), u)})
+			found(Finding{File: checkpoint.ConfigName, Tensors: u.Tensors, What: counted(len(u.Tensors), "1 tensor is", "%d tensors are") + " quantized by " + u.String()})
 		}
 	}
 }
@@ -66,9 +66,9 @@ func checkMethod(m *model, found func(Finding)) {
 	for _, u := range m.unread {
 		switch {
 		case u.Contradicted && len(u.Tensors) > 0:
-			found(Finding{File: checkpoint.ConfigName, Tensors: u.Tensors, What: fmt.Sprintf("the method is %q, and %d tensors are none of %s%s", m.c.Config.Method(), len(u.Tensors), u, m.as())})
+			found(Finding{File: checkpoint.ConfigName, Tensors: u.Tensors, What: fmt.Sprintf("the method is %q, and %s none of %s%s", m.c.Config.Method(), counted(len(u.Tensors), "1 tensor is", "%d tensors are"), u, m.as())})
 		case u.Method != "" && u.Method != checkpoint.UnknownMethod && !u.Declared:
-			found(Finding{File: checkpoint.ConfigName, Tensors: u.Tensors, What: fmt.Sprintf("the method is %q, and %d tensors are quantized by %s", m.c.Config.Method(), len(u.Tensors), u)})
+			found(Finding{File: checkpoint.ConfigName, Tensors: u.Tensors, What: fmt.Sprintf("the method is %q, and %s quantized by %s", m.c.Config.Method(), counted(len(u.Tensors), "1 tensor is", "%d tensors are"), u)})
 		}
 	}
 }
@@ -112,7 +112,7 @@ func checkFormat(m *model, found func(Finding)) {
 			}
 		}
 		if len(wrong) > 0 {
-			found(Finding{File: checkpoint.ConfigName, Tensors: wrong, What: fmt.Sprintf("format is %q, and %d tensors are of another", format, len(wrong))})
+			found(Finding{File: checkpoint.ConfigName, Tensors: wrong, What: fmt.Sprintf("format is %q, and %s of another", format, counted(len(wrong), "1 tensor is", "%d tensors are"))})
 			return
 		}
 	}
@@ -126,7 +126,7 @@ func checkFormat(m *model, found func(Finding)) {
 		}
 	}
 	if len(wrong) > 0 {
-		found(Finding{File: checkpoint.ConfigName, Tensors: wrong, What: fmt.Sprintf("%d weights are stored as no layout of that configuration has them", len(wrong))})
+		found(Finding{File: checkpoint.ConfigName, Tensors: wrong, What: counted(len(wrong), "1 weight is stored as no layout of that configuration has it", "%d weights are stored as no layout of that configuration has them")})
 	}
 }
 

@@ -126,7 +126,7 @@ func checkIndexFiles(m *model, found func(Finding)) {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(absent)) {
-		found(Finding{File: name, Tensors: absent[name], What: fmt.Sprintf("it is absent; the index has %d tensors in it", len(absent[name]))})
+		found(Finding{File: name, Tensors: absent[name], What: "it is absent; the index has " + counted(len(absent[name]), "1 tensor", "%d tensors") + " in it"})
 	}
 }
 
@@ -260,7 +260,11 @@ func checkUnlisted(m *model, found func(Finding)) {
 			}
 		}
 		file.Close()
-		f.What += fmt.Sprintf("; %d of its tensors are in the shards, too", len(f.Tensors))
+		if n := len(f.Tensors); n > 0 {
+			f.What += ", and " + counted(n, "1 of its tensors is", "%d of its tensors are") + " in the shards, too"
+		} else {
+			f.What += ", and none of its tensors is in the shards"
+		}
 		if len(f.Tensors) == 0 && !strings.HasPrefix(name, "model") {
 			f.Severity = Info
 			f.Consequence = "tools that read every safetensors file take its tensors for the model's"

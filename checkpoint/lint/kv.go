@@ -100,7 +100,7 @@ func checkKVUndeclared(m *model, found func(Finding)) {
 		names = append(names, e.Name)
 	}
 	if len(names) > 0 && m.hasConfig() && !m.kvDeclared() {
-		found(Finding{File: checkpoint.ConfigName, Tensors: names, What: fmt.Sprintf("there are %d, and kv_cache_scheme is absent", len(names))})
+		found(Finding{File: checkpoint.ConfigName, Tensors: names, What: counted(len(names), "there is 1", "there are %d") + ", and kv_cache_scheme is absent"})
 	}
 }
 

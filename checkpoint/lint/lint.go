@@ -107,7 +107,7 @@ type Options struct {
 // Report is what was found.
 type Report struct {
 	Path    string `json:"path"`
-	Files   int    `json:"files"`
+	Files   int    `json:"files"` // that could be read
 	Tensors int    `json:"tensors"`
 	Bytes   int64  `json:"bytes"` // of all tensors' data
 
@@ -180,10 +180,10 @@ func (m *model) report(ctx context.Context, o Options) (*Report, error) {
 		if rule.Data && o.Headers || slices.Contains(o.Skip, rule.ID) {
 			continue
 		}
-		r.Rules = append(r.Rules, rule.ID)
 		if m.c == nil && !rule.broken {
 			continue
 		}
+		r.Rules = append(r.Rules, rule.ID)
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
@@ -213,4 +213,12 @@ func (r *Rule) complete(f Finding) Finding {
 		f.Tensors = []string{}
 	}
 	return f
+}
+
+// counted says how many there are, in other words of one.
+func counted[N int | int64](n N, one, several string) string {
+	if n == 1 {
+		return one
+	}
+	return fmt.Sprintf(several, n)
 }

@@ -120,9 +120,10 @@ func checkScaleReciprocal(m *model, found func(Finding)) {
 		if w.Scheme.Packed() || hasE8M0(w) || st.least == 0 || st.counts == st.scales { // which are bytes
 			return
 		}
+		least := counted(st.scales, "the scale", "the least of %d scales")
 		top := float64(w.Scheme.Format.Max())
 		if read, other := top*st.least, top/st.least; read > mostWeight && sane(other) {
-			found(of(w, checkpoint.Scales, "the least of %d scales is %.6g: the largest weight under it would be %.3g, and %.3g with the reciprocal", st.scales, st.least, read, other))
+			found(of(w, checkpoint.Scales, "%s is %.6g: the largest weight under it would be %.3g, and %.3g with the reciprocal", least, st.least, read, other))
 		}
 	})
 }

@@ -137,7 +137,7 @@ func TestDiffLossless(t *testing.T) {
 
 func TestDiffErrors(t *testing.T) {
 	path, absent := filetest.Write(t, nil, filetest.F32("w", []int{1}, 1)), filepath.Join(t.TempDir(), "absent")
-	fail(t, 2, "want two checkpoints, there are 1 arguments", "diff", path)
+	fail(t, 2, "want two checkpoints, there is 1 argument", "diff", path)
 	fail(t, 2, "want a positive number", "diff", path, path, "--sqnr", "-1")
 	fail(t, 2, "error parsing regexp", "diff", path, path, "--except", "[")
 	fail(t, 1, "no tensor has a name that --only and --except choose", "diff", path, path, "--only", "x")

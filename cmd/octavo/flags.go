@@ -346,10 +346,18 @@ func oneOr(flag *string, what string) cobra.PositionalArgs {
 func takes(least, most int, want string) cobra.PositionalArgs {
 	return func(_ *cobra.Command, args []string) error {
 		if len(args) < least || len(args) > most {
-			return fmt.Errorf("want %s, there are %d arguments", want, len(args))
+			return fmt.Errorf("want %s, %s", want, thereAre(args))
 		}
 		return nil
 	}
+}
+
+// thereAre says how many arguments there are.
+func thereAre(args []string) string {
+	if len(args) == 1 {
+		return "there is 1 argument"
+	}
+	return fmt.Sprintf("there are %d arguments", len(args))
 }
 
 // noArguments is the Args of a command that takes none.

@@ -42,7 +42,7 @@ func newIdentifyCommand() *cobra.Command {
 			case f.out != "" && f.html != "":
 				return errors.New("--html is a page of what answers tell: there are none with -o")
 			case f.got != "" && len(args) != 1:
-				return fmt.Errorf("want one file of probes, there are %d arguments", len(args))
+				return fmt.Errorf("want one file of probes, %s", thereAre(args))
 			}
 			return nil
 		},

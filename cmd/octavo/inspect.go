@@ -1,9 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"math"
+	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -11,9 +14,12 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/octavo-fp8/octavo/checkpoint"
 	"github.com/octavo-fp8/octavo/cmd/internal/display"
 	"github.com/octavo-fp8/octavo/cmd/internal/inspect"
 	"github.com/octavo-fp8/octavo/cmd/internal/vocabulary"
+	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/internal/tensorfile"
 )
 
 func newInspectCommand() *cobra.Command {
@@ -44,7 +50,7 @@ func newInspectCommand() *cobra.Command {
 			if err := chooseFormat(cmd, &job, recipes); err != nil {
 				return err
 			}
-			job.Only, out.view, out.command = only, view, commandLine(cmd, args)
+			job.Only, out.view, out.command, out.named = only, view, commandLine(cmd, args), args
 			return runInspect(cmd, job, out)
 		},
 	}
@@ -68,6 +74,9 @@ func chooseFormat(cmd *cobra.Command, job *inspect.Job, recipes []vocabulary.Wei
 	if !cmd.Flags().Changed("format") && len(recipes) > 0 {
 		job.Format = recipes[0].Format
 	}
+	if cmd.Flags().Changed("format") && len(recipes) == 0 { // all are asked for
+		job.Profiles = tensorfile.ProfilesFor(job.Format)
+	}
 	for _, r := range recipes {
 		if _, err := r.InFormat(job.Format); err != nil {
 			return usageError{err}
@@ -85,6 +94,7 @@ type inspectOutput struct {
 	asJSON  bool
 	html    string // a file; "": none
 	command string // what repeats it
+	named   []string
 }
 
 // textRows is how many tensors text has unless --top says otherwise.
@@ -103,6 +113,9 @@ func runInspect(cmd *cobra.Command, job inspect.Job, out inspectOutput) error {
 	}
 	if err != nil && len(report.Tensors) == 0 {
 		return stopped(ctx, fmt.Sprintf("0 of %d tensors were read, nothing was written", report.Selected))
+	}
+	if len(out.named) == 1 && err == nil {
+		report.Advice.Command = doing(out.named[0], job.Format, report)
 	}
 	if err := writePage(out.html, "--html", func(w io.Writer, machine string) error {
 		return report.WritePage(w, out.view, out.command, machine)
@@ -128,6 +141,66 @@ func runInspect(cmd *cobra.Command, job inspect.Job, out inspectOutput) error {
 		return stopped(ctx, fmt.Sprintf("the report is of %d of %d tensors", len(report.Tensors), report.Selected))
 	}
 	return nil
+}
+
+// doing returns the command that does what is advised, to a model in a layout that holds the recipe
+// and by that layout's arithmetic, since not every type of scales holds another's; "" where no
+// command encodes those matrices and no others.
+func doing(path string, format fp8.Format, r *inspect.Report) string {
+	const most = 4 // matrices to leave out by name
+	a, t := r.Advice, &r.Totals
+	if a.Recipe == "" || len(a.Repair) > 0 || len(a.Keep) > most || r.Selected < r.All || t.NotJudged+t.Dequantized > 0 {
+		return ""
+	}
+	name := string(a.Recipe)
+	if w, err := vocabulary.Quantizing.Weights(name); err != nil || w.Format != format {
+		name += ":" + strings.ToLower(format.String())
+	}
+	if _, err := vocabulary.Quantizing.Weights(name); err != nil {
+		return ""
+	}
+	base, extension := strings.CutSuffix(path, ".safetensors")
+	out := func(with string) string {
+		if !extension {
+			base = filepath.Clean(base)
+		}
+		if strings.HasSuffix(base, ".json") {
+			base = filepath.Dir(base)
+		}
+		if last := filepath.Base(base); last == "." || last == ".." || last == "/" {
+			base = "model"
+		}
+		to := base + "-" + strings.ReplaceAll(with, ":", "-")
+		if extension && !isDir(path) {
+			to += ".safetensors"
+		}
+		return shellQuote(path) + " -o " + shellQuote(to)
+	}
+	if _, err := os.Stat(filepath.Join(path, checkpoint.ConfigName)); err == nil {
+		layouts, _ := vocabulary.Holding([]string{name})
+		own := func(l *checkpoint.Layout) bool { return string(l.Rules[0].Arithmetic) == name }
+		layouts = slices.DeleteFunc(layouts, func(l *checkpoint.Layout) bool {
+			return l.Mixed || l.Calibrated == checkpoint.Calibrated || l.PowersOfTwo && !own(l)
+		})
+		slices.SortStableFunc(layouts, func(a, b *checkpoint.Layout) int { // those with its arithmetic first
+			return cmp.Compare(map[bool]int{true: -1}[own(a)], map[bool]int{true: -1}[own(b)])
+		})
+		for _, l := range layouts[:min(1, len(layouts))] {
+			text := "octavo convert " + out(l.Name) + " --to " + l.Name
+			var except []string
+			for _, k := range a.Keep {
+				except = append(except, "^"+regexp.QuoteMeta(k.Tensor)+"$")
+			}
+			if len(except) > 0 {
+				text += " --except " + shellQuote(strings.Join(except, "|"))
+			}
+			return text
+		}
+	}
+	if len(a.Keep) > 0 || strings.HasSuffix(path, ".json") { // quantize leaves none out, and takes no index
+		return ""
+	}
+	return "octavo quantize " + out(name) + " --recipe " + name
 }
 
 // commandLine returns the command that repeats a run, with the flags that were given.

@@ -9,6 +9,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -50,9 +51,10 @@ Tensors of codes: 1 with scales, 1 without. Values of 2 are those of codes
 alone.
 NaN or infinite: 6 values in 3 tensors.
 
-Tensors, the riskiest first; lost (saturated, flushed or made NaN), row and
-block error and SQNR in dB are under te-current-pow2; a matrix should stay as it
-is if one of the first three is above 6.25%, half a step of E4M3:
+Tensors, the riskiest first; crest is amax over rms; lost (saturated, flushed or
+made NaN), row and block error and SQNR in dB are under te-current-pow2; a
+matrix should stay as it is if lost or an error is above 6.25%, half a step of
+E4M3:
 
 name             type  shape  amax  crest  lost   row  block    SQNR
 - with values that are NaN or infinite:
@@ -268,7 +270,8 @@ func TestInspectQuantized(t *testing.T) {
 		lo, hi := tensorfile.ScaleRange(scales)
 		require.Equal(t, []scaling.Float{lo, hi}, []scaling.Float{report.Scales.Min, report.Scales.Max})
 		require.InDelta(t, 448*float64(hi), float64(report.Values.Amax), 1e-7)
-		require.Equal(t, "torchao-rowwise", got.Judge)
+		require.Empty(t, got.Judge, "codes alone are not judged unless a recipe is asked for")
+		require.Equal(t, "torchao-rowwise", inspectJSON(t, out, "--only", "^"+name, "--format", "e4m3").Judge)
 		require.Len(t, report.Recipes, len(tensorfile.ProfilesFor(fp8.E4M3)))
 	}
 }
@@ -455,4 +458,35 @@ func TestInspectStoppedAtOnce(t *testing.T) {
 		require.Empty(t, stdout.String())
 		require.NoFileExists(t, page)
 	}
+}
+
+// TestInspectCommand: the command below the advice does it, and there is none where no command does.
+func TestInspectCommand(t *testing.T) {
+	dir := t.TempDir()
+	model := filepath.Join(dir, "model")
+	require.NoError(t, os.CopyFS(model, os.DirFS(testutil.Shared(t, "golden", "checkpoints", "llama-bf16"))))
+	command := func(args ...string) string {
+		lines := regexp.MustCompile(`(?m)^  octavo .*$`).FindAllString(succeed(t, append([]string{"inspect"}, args...)...), -1)
+		return strings.TrimSpace(strings.Join(lines, "\n"))
+	}
+	for recipe, layout := range map[string]string{
+		"torchao-rowwise": "ct-fp8-dynamic", "te-current": "fp8", "deepseek": "deepseek-v3", "mx-rceil": "ct-mxfp8",
+	} {
+		said := command(model, "--recipe", recipe)
+		require.Regexp(t, " --to "+layout+"( |$)", said)
+		succeed(t, strings.Fields(said)[1:]...)
+		written := succeed(t, "inspect", model+"-"+layout)
+		require.Contains(t, written, ", layout "+layout+"\n")
+		require.NotContains(t, written, "  octavo ")
+		require.NotContains(t, written, "a matrix should stay")
+		require.NotContains(t, written, "encoded to E4M3")
+	}
+	file := filetest.Write(t, nil, filetest.F32("w", []int{1, 2}, 1, 2), filetest.F32("lm_head.weight", []int{1, 2}, 1, 2))
+	said := command(file, "--recipe", "te-current:e5m2")
+	require.Contains(t, said, " --recipe te-current:e5m2")
+	succeed(t, strings.Fields(said)[1:]...)
+	require.Contains(t, succeed(t, "inspect", strings.Fields(said)[4]), "F8_E5M2")
+	require.Empty(t, command(file, "--only", "^w"))
+	require.Empty(t, command(file, model))
+	require.Empty(t, command(filetest.Write(t, nil, filetest.F32("w", []int{1, 2}, 1, float32(math.NaN())), filetest.F32("v", []int{1, 2}, 1, 2))))
 }

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"errors"
+	"io/fs"
 	"slices"
 	"strings"
 
@@ -22,6 +24,10 @@ func message(cmd *cobra.Command, err error) string {
 	named := namedBy(cmd)
 	for _, inner := range chain(err) {
 		whole := inner.Error()
+		if system, ok := inner.(*fs.PathError); ok && system.Op == "stat" && errors.Is(system, fs.ErrNotExist) {
+			text = strings.Replace(text, whole, system.Path+": there is no such file or directory", 1)
+			continue
+		}
 		name, rest, ok := strings.Cut(whole, ": ")
 		if !ok || !slices.Contains(packages, name) || slices.ContainsFunc(named, isBeginning(whole, name)) {
 			continue

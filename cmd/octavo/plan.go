@@ -66,7 +66,7 @@ func oneModel(p *planFlags) cobra.PositionalArgs {
 		case p.measured && len(args) > 0:
 			return fmt.Errorf("--measured takes no model, there is %q", args[0])
 		case !p.quoted && !p.measured && len(args) != 1:
-			return fmt.Errorf("want one model, there are %d arguments", len(args))
+			return fmt.Errorf("want one model, %s", thereAre(args))
 		}
 		return nil
 	}

@@ -126,7 +126,7 @@ func TestFilesThatAreNone(t *testing.T) {
 	dir := t.TempDir()
 	text := filepath.Join(dir, "text")
 	require.NoError(t, os.WriteFile(text, []byte("not a header, only text"), 0o666))
-	fail(t, 1, "octavo: open "+absent+": no such file or directory: name a safetensors file", "inspect", absent)
+	fail(t, 1, "octavo: "+absent+": there is no such file or directory: name a safetensors file or a directory", "inspect", absent)
 	fail(t, 1, text+": ", "inspect", text)
 	fail(t, 1, "want a complete safetensors file", "inspect", text)
 	fail(t, 1, "octavo: "+dir+": it has no index and no .safetensors file", "inspect", dir)

@@ -39,7 +39,7 @@ func newVerifyAttentionCommand() *cobra.Command {
 		Example: examplesOf("verify-attention"),
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 1 {
-				return fmt.Errorf("want one file at most, there are %d arguments", len(args))
+				return fmt.Errorf("want one file at most, %s", thereAre(args))
 			}
 			return nil
 		},

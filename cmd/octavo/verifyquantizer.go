@@ -89,7 +89,7 @@ func newVerifyQuantizerCommand() *cobra.Command {
 // oneFile wants one argument at most: names may say files of their own.
 func oneFile(_ *cobra.Command, args []string) error {
 	if len(args) > 1 {
-		return fmt.Errorf("want one file at most, there are %d arguments", len(args))
+		return fmt.Errorf("want one file at most, %s", thereAre(args))
 	}
 	return nil
 }

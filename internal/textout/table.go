@@ -22,6 +22,42 @@ type Table struct {
 	w     io.Writer
 	text  bytes.Buffer
 	notes map[int][]string // by the number of the line that they are below
+	spare []string         // titles of columns that are left out
+}
+
+// Fit leaves out columns until all others are beside each other and no text is shortened, on a
+// [Screen] as wide as that and elsewhere in a width; 0 leaves all. It takes the titles of those
+// that may be, the first to go first, and returns which are left out of what was written so far.
+func (t *Table) Fit(most int, spare ...string) []string {
+	if limit, _ := t.screen(); limit > 0 {
+		most = limit
+	}
+	for _, title := range spare {
+		total, found := -gap, false
+		for _, c := range t.columns() {
+			total += c.width + gap
+			found = found || c.cells[0][0] == title
+		}
+		if most > 0 && total > most && found {
+			t.spare = append(t.spare, title)
+		}
+	}
+	return t.spare
+}
+
+// screen is that of what is written to; 0 columns elsewhere.
+func (t *Table) screen() (columns int, colors bool) {
+	if s, ok := t.w.(Screen); ok {
+		return s.Screen()
+	}
+	return 0, false
+}
+
+// columns are all that were written but those that are left out.
+func (t *Table) columns() []*column {
+	return slices.DeleteFunc(columns(t.text.String()), func(c *column) bool {
+		return len(c.cells[0]) == 1 && slices.Contains(t.spare, c.cells[0][0])
+	})
 }
 
 // Note writes a line below the one before, which is of no column.
@@ -100,19 +136,17 @@ type column struct {
 
 // Flush writes the table, and begins another.
 func (t *Table) Flush() error {
-	limit, colors := t.Most, false
-	if s, ok := t.w.(Screen); ok {
-		if columns, colored := s.Screen(); columns > 0 {
-			limit, colors = columns, colored
-		}
+	limit, colors := t.screen()
+	if limit == 0 {
+		limit, colors = t.Most, false
 	}
-	all, notes := columns(t.text.String()), t.notes
+	all, notes := t.columns(), t.notes
 	if !shrink(all, limit, narrow) { // not all columns are beside each other, and texts need not be narrow
-		all = columns(t.text.String())
+		all = t.columns()
 		shrink(all, limit, max(narrow, limit/3))
 	}
 	t.text.Reset()
-	t.notes = nil
+	t.notes, t.spare = nil, nil
 	const widest = 78 // of notes
 	most := widest
 	if limit > 0 {

@@ -145,3 +145,30 @@ func TestTableHeading(t *testing.T) {
 	require.NoError(t, table.Flush())
 	require.Equal(t, "a  b\n- some:\n1  2\n", b.String())
 }
+
+// TestTableFit: columns go in the order that is given, until the others fit, and no text is shortened.
+func TestTableFit(t *testing.T) {
+	for _, c := range []struct {
+		columns, most int
+		left          []string
+	}{
+		{0, 0, nil}, {0, 200, nil}, {200, 10, nil}, {84, 0, []string{"note"}}, {60, 0, []string{"note"}}, {54, 0, []string{"note", "bytes"}},
+		{0, 54, []string{"note", "bytes"}}, {48, 200, []string{"note", "bytes", "KL"}}, {42, 0, []string{"note", "bytes", "KL"}},
+	} {
+		s := &screen{columns: c.columns}
+		table := NewTable(s)
+		fmt.Fprint(table, cells)
+		require.Equal(t, c.left, table.Fit(c.most, "no such title", "note", "bytes", "KL"), c)
+		require.NoError(t, table.Flush())
+		for _, title := range c.left {
+			require.NotContains(t, s.String(), title)
+		}
+		require.Contains(t, s.String(), "model.layers.10.mlp.down_proj ", c)
+		require.Contains(t, s.String(), "SQNR, dB")
+		for line := range strings.SplitSeq(s.String(), "\n") {
+			if most := max(c.columns, c.most*(1-min(c.columns, 1))); most > 0 {
+				require.LessOrEqual(t, utf8.RuneCountInString(line), most)
+			}
+		}
+	}
+}

@@ -13,9 +13,10 @@ import (
 // Advice is what follows from the weights alone.
 type Advice struct {
 	Sentence string          `json:"sentence"`
-	Recipe   scaling.Profile `json:"recipe,omitempty"` // "": none is advised
-	Repair   []string        `json:"repair,omitempty"` // tensors with values that are NaN or infinite
-	Keep     []Kept          `json:"keep,omitempty"`   // matrices that should not be encoded, the riskiest first
+	Command  string          `json:"command,omitempty"` // that does it
+	Recipe   scaling.Profile `json:"recipe,omitempty"`  // "": none is advised
+	Repair   []string        `json:"repair,omitempty"`  // tensors with values that are NaN or infinite
+	Keep     []Kept          `json:"keep,omitempty"`    // matrices that should not be encoded, the riskiest first
 }
 
 // Kept is a matrix that should stay as it is, though it is no part of a model that does.
@@ -50,7 +51,7 @@ func (r *Report) advise() (a Advice) {
 		switch {
 		case t.Values.nonFinite() > 0:
 			a.Repair = append(a.Repair, t.Name)
-		case t.under(r.Judge) == nil || t.part != nil:
+		case len(t.Recipes) == 0 || t.part != nil:
 		case t.Scheme != "":
 			codes++
 		case t.Values.Amax == 0:

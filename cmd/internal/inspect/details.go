@@ -9,13 +9,14 @@ import (
 
 // printDetails prints all that is known of each tensor.
 func (r *Report) printDetails(w io.Writer, tensors []*TensorReport) {
+	fmt.Fprintln(w, "\ncrest is amax over rms:")
 	for _, t := range tensors {
 		fmt.Fprintln(w)
-		t.print(w)
+		t.print(w, r.Judge != "")
 	}
 }
 
-func (t *TensorReport) print(w io.Writer) {
+func (t *TensorReport) print(w io.Writer, judged bool) {
 	if t.File != "" {
 		fmt.Fprintf(w, "%s\n", textout.Name(t.File))
 	}
@@ -37,7 +38,7 @@ func (t *TensorReport) print(w io.Writer) {
 	for _, defect := range t.defects() {
 		textout.Paragraph(w, "^ "+defect, "    ")
 	}
-	if len(t.Recipes) == 0 {
+	if len(t.Recipes) == 0 || !judged {
 		return
 	}
 	of := t.Values.Elements

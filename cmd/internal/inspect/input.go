@@ -3,6 +3,7 @@ package inspect
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -23,6 +24,7 @@ type Input struct {
 	name  string                 // of the file in it
 
 	problems []string          // of the model, at one of its files
+	leftOut  []string          // paths of files that its index does not name, the same
 	unread   map[string]string // methods of quantization that are not read, by the names of tensors
 }
 
@@ -71,9 +73,9 @@ func Close(inputs []Input) {
 
 const extension = ".safetensors"
 
-// Open opens files, and of directories the files in them whose names end in
-// .safetensors, in the order of their names. A file that is named twice counts once. If
-// one cannot be opened, all are closed.
+// Open opens files, and of directories those that the index names, or without one all whose
+// names end in .safetensors, in the order of their names. A file that is named twice counts
+// once. If one cannot be opened, all are closed.
 func Open(paths []string) (inputs []Input, err error) {
 	var known []os.FileInfo
 	isKnown := func(in Input) bool {
@@ -99,6 +101,9 @@ func Open(paths []string) (inputs []Input, err error) {
 			Close(found)
 		}
 	}
+	for i := range inputs {
+		inputs[i].leftOut = slices.DeleteFunc(inputs[i].leftOut, func(path string) bool { return isKnown(Input{Path: path}) })
+	}
 	return inputs, nil
 }
 
@@ -109,45 +114,41 @@ func open(path string) (inputs []Input, err error) {
 		if stat, e := os.Stat(path); e == nil && stat.IsDir() && errors.Is(err, checkpoint.ErrIndex) {
 			return nil, fmt.Errorf("%w: name files, or the directory that they are in", err)
 		}
-		if _, e := tensorfile.Open(path); e != nil {
-			err = e // which says what is wanted
-		}
-		return nil, named(path, err)
+		return nil, named(path, wanted(err))
 	}
-	add := func(m *checkpoint.Checkpoint) {
-		unread := map[string]string{}
-		for _, u := range m.Unread() {
-			for _, name := range u.Tensors {
-				unread[name] = u.String()
-			}
-		}
-		for _, name := range m.Files() {
-			path := filepath.Join(m.Dir(), filepath.FromSlash(name))
-			inputs = append(inputs, Input{Path: path, File: m.File(name), model: m, name: name, unread: unread})
+	unread := map[string]string{}
+	for _, u := range model.Unread() {
+		for _, name := range u.Tensors {
+			unread[name] = u.String()
 		}
 	}
-	add(model)
+	for _, name := range model.Files() {
+		path := filepath.Join(model.Dir(), filepath.FromSlash(name))
+		inputs = append(inputs, Input{Path: path, File: model.File(name), model: model, name: name, unread: unread})
+	}
 	for _, problem := range problems {
 		if !errors.Is(problem, checkpoint.ErrIndex) && !errors.Is(problem, checkpoint.ErrConfig) {
-			return inputs, tensorfile.Wanted(problem)
+			return inputs, wanted(problem)
 		}
 		inputs[0].problems = append(inputs[0].problems, problem.Error())
 	}
-	if stat, e := os.Stat(path); e != nil || !stat.IsDir() {
+	if model.Index == nil {
 		return inputs, nil
 	}
-	for _, name := range model.Others() { // that the index leaves out
-		if !strings.HasSuffix(name, extension) {
-			continue
+	for _, name := range model.Others() {
+		if strings.HasSuffix(name, extension) {
+			inputs[0].leftOut = append(inputs[0].leftOut, filepath.Join(model.Dir(), name))
 		}
-		alone, _, err := checkpoint.OpenLenient(filepath.Join(path, name))
-		if err != nil {
-			return inputs, named(filepath.Join(path, name), tensorfile.Wanted(err))
-		}
-		add(alone)
 	}
-	slices.SortFunc(inputs, func(a, b Input) int { return strings.Compare(a.Path, b.Path) })
 	return inputs, nil
+}
+
+// wanted adds to an error of a file that cannot be opened what is wanted.
+func wanted(err error) error {
+	if system := (*fs.PathError)(nil); errors.As(err, &system) {
+		return fmt.Errorf("%w: name a safetensors file or a directory that has some", err)
+	}
+	return tensorfile.Wanted(err)
 }
 
 // named is an error that says which file it is about.

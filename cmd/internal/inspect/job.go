@@ -37,7 +37,8 @@ type Job struct {
 // Run inspects all selected tensors. If ctx ends meanwhile, the report is of those that
 // were finished, and there is an error too.
 func (j Job) Run(ctx context.Context) (*Report, error) {
-	if len(j.Profiles) == 0 {
+	asked := len(j.Profiles) > 0
+	if !asked {
 		j.Profiles = tensorfile.ProfilesFor(j.Format)
 	}
 	in := &inspector{ctx: ctx, strip: cmp.Or(j.strip, stripBytes), decoder: loss.NewDecoder(j.Format)}
@@ -54,7 +55,7 @@ func (j Job) Run(ctx context.Context) (*Report, error) {
 		}
 	}
 	err := in.pool.Finish()
-	return j.report(all, in.recipes), err
+	return j.report(all, in.recipes, asked), err
 }
 
 // recipes returns those of profiles for weights.

@@ -358,7 +358,7 @@ func TestOpenErrors(t *testing.T) {
 	_, err := Open([]string{good, dir})
 	require.ErrorContains(t, err, dir+": it has no index and no .safetensors file: name files")
 	_, err = Open([]string{filepath.Join(dir, "missing")})
-	require.ErrorContains(t, err, "missing: no such file or directory: name a safetensors file")
+	require.ErrorContains(t, err, "missing: no such file or directory: name a safetensors file or a directory")
 
 	whole, err := os.ReadFile(good)
 	require.NoError(t, err)
@@ -414,4 +414,31 @@ func TestPlan(t *testing.T) {
 		require.Equal(t, safetensors.Info{DType: safetensors.F32, Shape: c.shape}.Len(), next)
 		require.Equal(t, n, p.count())
 	}
+}
+
+// TestLeftOut: of a directory what its index names is inspected, and what else lies there is said,
+// unless that is named, too.
+func TestLeftOut(t *testing.T) {
+	dir := t.TempDir()
+	path := func(name string) string { return filepath.Join(dir, name) }
+	for _, name := range []string{"a", "b", "c"} {
+		require.NoError(t, safetensors.WriteFile(path(name+".safetensors"), []safetensors.Tensor{filetest.F32(name, []int{1, 2}, 1, 2)}, nil))
+	}
+	r := run(t, Job{Inputs: inputs(t, dir)})
+	require.Empty(t, r.LeftOut)
+	require.EqualValues(t, 6, r.Totals.Parameters)
+	require.NoError(t, os.WriteFile(path("model.safetensors.index.json"), []byte(`{"weight_map": {"b": "b.safetensors"}}`), 0o666))
+	r = run(t, Job{Inputs: inputs(t, dir)})
+	require.Equal(t, []string{path("a.safetensors"), path("c.safetensors")}, r.LeftOut)
+	require.EqualValues(t, 2, r.Totals.Parameters)
+	const said = "Left out, not in the index: a.safetensors, c.safetensors."
+	require.Contains(t, textOf(t, r), said)
+	require.Contains(t, pageText(t, r), said)
+	r = run(t, Job{Inputs: inputs(t, dir, path("a.safetensors"))})
+	require.Equal(t, []string{path("c.safetensors")}, r.LeftOut)
+	require.EqualValues(t, 4, r.Totals.Parameters)
+	require.NoError(t, os.Truncate(path("b.safetensors"), 30))
+	_, err := Open([]string{dir})
+	require.ErrorContains(t, err, path("b.safetensors")+": ")
+	require.ErrorContains(t, err, "past the end")
 }

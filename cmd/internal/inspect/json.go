@@ -14,6 +14,8 @@ type head struct {
 	Format   string            `json:"format"`   // that the recipes encode to
 	Advice   Advice            `json:"advice"`
 	Files    []FileReport      `json:"files"`
+	LeftOut  []string          `json:"leftOut,omitempty"` // files that the index does not name
+	Layout   string            `json:"layout,omitempty"`
 	Totals   Totals            `json:"totals"`
 	Ranking  []RankedRecipe    `json:"ranking"`
 	Judge    string            `json:"judge"` // the recipe that risk is judged under
@@ -23,7 +25,7 @@ type head struct {
 func (r *Report) WriteJSON(w io.Writer, v View) error {
 	h := head{
 		File: r.Files[0].Path, Metadata: r.Files[0].Metadata, Format: r.Format, Advice: r.Advice,
-		Files: r.Files, Totals: r.Totals, Ranking: r.Ranking, Judge: string(r.Judge),
+		Files: r.Files, LeftOut: r.LeftOut, Layout: r.Layout, Totals: r.Totals, Ranking: r.Ranking, Judge: string(r.Judge),
 	}
 	if h.Ranking == nil {
 		h.Ranking = []RankedRecipe{}

@@ -26,7 +26,11 @@ const (
 func (r *Report) WritePage(w io.Writer, v View, command, machine string) error {
 	var p page.Page
 	title := "What FP8 would do to " + textout.Name(r.title())
-	p.Put("<h1>%s</h1>\n<p class=\"notice\"><strong>%s</strong></p>\n<p>%s.\n", title, r.Advice.Sentence, r.counts())
+	p.Put("<h1>%s</h1>\n<p class=\"notice\"><strong>%s</strong></p>\n", title, r.Advice.Sentence)
+	if r.Advice.Command != "" {
+		p.Put("<pre>%s</pre>\n", r.Advice.Command)
+	}
+	p.Put("<p>%s.\n", r.counts())
 	frame.Each(&p.Body, "%s\n", r.Summary())
 	p.Put("</p>\n")
 	frame.Each(&p.Body, "<p class=\"notice\">%s</p>\n", r.Problems)
@@ -51,13 +55,16 @@ func (r *Report) putTensors(p *page.Page, v View) {
 	}
 	p.Put("<h2>%s</h2>\n", r.introduction(len(tensors), v))
 	if r.Judge != "" {
-		p.Put("<p>The columns %s.</p>\n", r.measures())
+		p.Put("<p>The columns %s.</p>\n", r.measures(nil))
 	}
 	p.Table(pageTable("Tensors", columns, tensors[:min(firstRows, len(tensors))], (*TensorReport).remarks))
 	if rest := tensors[min(firstRows, len(tensors)):]; len(rest) > 0 {
 		p.Put("<details><summary>%s more</summary>\n", textout.Count(len(rest), "tensor"))
 		p.Table(pageTable("More tensors", columns, rest, (*TensorReport).remarks))
 		p.Put("</details>\n")
+	}
+	if r.Judge == "" {
+		return
 	}
 	p.Put("<details><summary>How risk is judged</summary>\n<p class=\"note\">%s</p>\n</details>\n", "The riskiest tensors are those with values that are NaN or infinite; then, under the recipe, those with values that become so, those that lose more than half a step, those with values that saturate; then those that stand out: with a row or block error or a crest (the largest magnitude over the root mean square) of twice the median or more; then those that were not judged; then all others. "+r.rule())
 }

@@ -16,15 +16,17 @@ import (
 type Report struct {
 	Files   []FileReport
 	Format  string // that the recipes encode to
+	Layout  string // that the model's configuration declares; "" if none
 	Totals  Totals
-	Ranking []RankedRecipe  // best first
-	Judge   scaling.Profile // the first of Ranking, under which tensors are compared; "" if there is no matrix
+	Ranking []RankedRecipe  // best first; none if all matrices are codes and no recipe was asked for
+	Judge   scaling.Profile // the first of Ranking, under which tensors are compared; "" if there is none
 	Medians Medians         // of matrices under Judge
 	Advice  Advice
 	Tensors []TensorReport // in the order of their files
 
 	Selected, All int      // tensors: to be inspected, and in the files
 	Problems      []string // that keep codes and scales from being joined, perhaps
+	LeftOut       []string // files that lie beside the model and that its index does not name
 
 	format     fp8.Format
 	partsAlone bool // there is no matrix but parts of models that are not quantized
@@ -135,7 +137,7 @@ func (t *TensorReport) under(p scaling.Profile) *RecipeReport {
 }
 
 // report makes a report of what was measured.
-func (j *Job) report(all []*measurement, recipes []scaling.Recipe) *Report {
+func (j *Job) report(all []*measurement, recipes []scaling.Recipe, asked bool) *Report {
 	r := &Report{Format: j.Format.String(), format: j.Format, Selected: len(all)}
 	place := map[*Input]int{}
 	for i := range j.Inputs {
@@ -148,6 +150,7 @@ func (j *Job) report(all []*measurement, recipes []scaling.Recipe) *Report {
 		}
 		r.All += f.Tensors
 		r.Problems = append(r.Problems, in.problems...)
+		r.LeftOut = append(r.LeftOut, in.leftOut...)
 		r.Files = append(r.Files, f)
 	}
 	for _, m := range all {
@@ -160,17 +163,25 @@ func (j *Job) report(all []*measurement, recipes []scaling.Recipe) *Report {
 			r.Tensors = append(r.Tensors, t)
 		}
 	}
-	r.complete(recipes)
+	m := j.Inputs[0].model
+	if m.Config.Method() != "" && !slices.ContainsFunc(j.Inputs, func(in Input) bool { return in.model != m }) {
+		if found, err := m.Detect(); err == nil && len(found) > 0 {
+			r.Layout = found[0].Name
+		}
+	}
+	r.complete(recipes, asked)
 	return r
 }
 
 // complete adds what follows from the tensors.
-func (r *Report) complete(recipes []scaling.Recipe) {
+func (r *Report) complete(recipes []scaling.Recipe, asked bool) {
 	r.Totals = totals(r.Tensors)
 	r.Totals.Files = len(r.Files)
 	r.partsAlone = !slices.ContainsFunc(r.Tensors, func(t TensorReport) bool { return t.isMatrix && t.part == nil })
 	judged := slices.DeleteFunc(slices.Clone(r.Tensors), func(t TensorReport) bool { return !r.judges(&t) })
-	r.Ranking = rank(judged, recipes)
+	if asked || slices.ContainsFunc(judged, func(t TensorReport) bool { return t.Scheme == "" }) {
+		r.Ranking = rank(judged, recipes)
+	}
 	if len(r.Ranking) > 0 {
 		r.Judge = r.Ranking[0].Profile
 	}

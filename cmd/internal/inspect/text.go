@@ -5,6 +5,7 @@ import (
 	"io"
 	"maps"
 	"math"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,6 +21,9 @@ func (r *Report) WriteText(stdout io.Writer, v View) error {
 	w := textout.NewWriter(stdout)
 	say := func(text string) { textout.Paragraph(w, text, "") }
 	say(r.Advice.Sentence)
+	if r.Advice.Command != "" {
+		fmt.Fprintf(w, "  %s\n", r.Advice.Command)
+	}
 	fmt.Fprintf(w, "\n%s\n%s\n", textout.Name(r.title()), r.counts())
 	for i, problem := range r.Problems {
 		if i == mostProblems {
@@ -32,8 +36,9 @@ func (r *Report) WriteText(stdout io.Writer, v View) error {
 		say(said)
 	}
 	tensors := r.view(v)
+	var left []string
 	if !v.Detail && len(tensors) > 0 {
-		r.printTensors(w, tensors, v)
+		left = r.printTensors(w, tensors, v)
 	}
 	r.printRecipes(w)
 	fmt.Fprintln(w)
@@ -45,7 +50,7 @@ func (r *Report) WriteText(stdout io.Writer, v View) error {
 	r.printMetadata(w)
 	if v.Detail {
 		r.printDetails(w, tensors)
-	} else {
+	} else if !slices.Contains(left, "file") {
 		r.printFiles(w, tensors)
 	}
 	return w.Flush()
@@ -87,6 +92,17 @@ func (r *Report) Stopped() bool { return len(r.Tensors) < r.Selected }
 // Summary says in sentences what the tensors are that were read, and which were not.
 func (r *Report) Summary() (all []string) {
 	t := &r.Totals
+	if n := len(r.LeftOut); n > 0 {
+		const most = 4
+		var names []string
+		for _, path := range r.LeftOut[:min(most, n)] {
+			names = append(names, textout.Name(filepath.Base(path)))
+		}
+		if n > most {
+			names = append(names, fmt.Sprintf("%d more", n-most))
+		}
+		all = append(all, "Left out, not in the index: "+strings.Join(names, ", ")+".")
+	}
 	if r.Selected < r.All {
 		all = append(all, fmt.Sprintf("Of %s, --only leaves %d.", textout.Count(r.All, "tensor"), r.Selected))
 	}
@@ -125,6 +141,9 @@ func (r *Report) counts() string {
 	text := fmt.Sprintf("%s, %s, %s", textout.Count(t.Tensors, "tensor"), textout.Count(t.Parameters, "parameter"), size(t.Bytes))
 	if len(r.Files) > 1 {
 		text = textout.Count(t.Files, "file") + ", " + text
+	}
+	if r.Layout != "" {
+		text += ", layout " + r.Layout
 	}
 	return text
 }
@@ -273,19 +292,16 @@ var headings = map[Reason]string{
 	BecameNonFinite: "with values that become NaN or infinite",
 	Saturated:       "with values that saturate",
 	LosesMuch:       "that lose more than half a step",
-	StandsOut:       "with an error or a crest that stands out",
+	StandsOut:       "with an error or a crest (amax over rms) that stands out",
 	NotJudged:       "not judged",
 	NoReason:        "others",
 }
 
-// printTensors prints a line for each tensor.
-func (r *Report) printTensors(w io.Writer, tensors []*TensorReport, v View) {
-	fmt.Fprintln(w)
-	textout.Paragraph(w, strings.TrimSuffix(r.introduction(len(tensors), v)+"; "+r.measures(), "; ")+":", "")
-	fmt.Fprintln(w)
-	to := w
+// printTensors prints a line for each tensor, and returns the columns for which there is no room.
+func (r *Report) printTensors(w io.Writer, tensors []*TensorReport, v View) (left []string) {
+	to, most := w, 100
 	if v.Wide {
-		to = struct{ io.Writer }{w} // no screen, and nothing is shortened
+		to, most = struct{ io.Writer }{w}, 0 // no screen, and nothing is shortened
 	}
 	columns := append([]column[*TensorReport]{{"name", true, func(t *TensorReport) string { return textout.Name(t.Name) }}}, r.columns()...)
 	table := textTable(to, columns)
@@ -305,10 +321,33 @@ func (r *Report) printTensors(w io.Writer, tensors []*TensorReport, v View) {
 			table.Note("%s", defect)
 		}
 	}
+	left = table.Fit(most, spare(tensors)...)
+	said := strings.TrimSuffix(r.introduction(len(tensors), v)+"; "+r.measures(left), "; ")
+	if len(left) > 0 {
+		said += "; --wide has " + strings.Join(left, ", ") + ", too"
+	}
+	fmt.Fprintln(w)
+	textout.Paragraph(w, said+":", "")
+	fmt.Fprintln(w)
 	table.Flush()
 	if more := len(r.Tensors) - len(tensors); more > 0 {
 		fmt.Fprintf(w, "  and %d more: --top 0 shows all\n", more)
 	}
+	return left
+}
+
+// spare are the columns of tensors that may be left out, the first to go first. The file stays
+// where names alone do not tell tensors apart.
+func spare(tensors []*TensorReport) []string {
+	all := []string{"file", "type", "SQNR", "amax", "shape", "crest"}
+	names := map[string]bool{}
+	for _, t := range tensors {
+		names[t.Name] = true
+	}
+	if len(names) < len(tensors) {
+		return all[1:]
+	}
+	return all
 }
 
 // printFiles says which files the numbers in the table of tensors stand for.
@@ -332,13 +371,20 @@ func (r *Report) introduction(shown int, v View) string {
 	return which + ", " + v.Sort.said()
 }
 
-// measures says what the columns are that come from the judging recipe.
-func (r *Report) measures() string {
-	if r.Judge == "" {
-		return ""
+// measures says what the columns are, but for some that are left out.
+func (r *Report) measures(left []string) (said string) {
+	if !slices.Contains(left, "crest") {
+		said = "crest is amax over rms"
 	}
-	return fmt.Sprintf("lost (saturated, flushed or made NaN), row and block error and SQNR in dB are under %s; a matrix should stay as it is if one of the first three is above %.4g%%, half a step of %s",
-		r.Judge, 100*halfStepOf(r.format), r.Format)
+	if r.Judge == "" {
+		return said
+	}
+	sqnr := " and SQNR in dB"
+	if slices.Contains(left, "SQNR") {
+		sqnr = ""
+	}
+	return strings.TrimPrefix(said+fmt.Sprintf("; lost (saturated, flushed or made NaN), row and block error%s are under %s; a matrix should stay as it is if lost or an error is above %.4g%%, half a step of %s",
+		sqnr, r.Judge, 100*halfStepOf(r.format), r.Format), "; ")
 }
 
 // columns are what is said of each tensor besides its name.

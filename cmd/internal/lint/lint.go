@@ -85,6 +85,9 @@ func WriteText(stdout io.Writer, r *lint.Report, all bool) error {
 	}
 	of := fmt.Sprintf("%s in %s, %s, by %s%s", textout.Count(r.Tensors, "tensor"), textout.Count(r.Files, "file"),
 		layout, textout.Count(len(r.Rules), "rule"), headers)
+	if r.Files == 0 {
+		of = "no file could be read, by " + textout.Count(len(r.Rules), "rule") + headers
+	}
 	if Verdict(r) == clean {
 		verdict, of = verdict+": "+of, ""
 	}
@@ -119,7 +122,8 @@ func writeRule(w textout.Writer, list []lint.Finding, all bool) {
 			fmt.Fprintf(w, "  and %d more: --all or --json has them\n", len(list)-few)
 			break
 		}
-		fmt.Fprintf(w, "  %s\n    %s\n", textout.Line(place(f)), textout.Line(f.What))
+		textout.Paragraph(w, textout.Line(place(f)), "  ")
+		textout.Paragraph(w, textout.Line(f.What), "    ")
 	}
 	for _, line := range [][2]string{
 		{"so:   ", f.Consequence}, {"mend: ", f.Mend}, {"in:   ", strings.Join(f.Loaders, ", ")},

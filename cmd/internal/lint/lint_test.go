@@ -48,4 +48,10 @@ func TestVerdict(t *testing.T) {
 		require.Equal(t, c.want == "clean", strings.HasSuffix(first, ": "), "one line")
 		require.Equal(t, c.headers, strings.HasPrefix(of, ", from headers alone"))
 	}
+	var text strings.Builder
+	require.NoError(t, WriteText(&text, &lint.Report{Path: "m", Findings: []lint.Finding{{Severity: lint.Error, File: "x", What: strings.Repeat("what ", 40)}}}, false))
+	require.True(t, strings.HasPrefix(text.String(), "m: 1 error in 1 file\nno file could be read, by 0 rules\n"))
+	for line := range strings.SplitSeq(text.String(), "\n") {
+		require.LessOrEqual(t, len(line), 80)
+	}
 }
