@@ -27,7 +27,7 @@ func TestDemo(t *testing.T) {
 	fail(t, 2, "holds a run already: name another directory with -o, or replace that run with --overwrite", "demo", dir)
 
 	require.True(t, strings.HasSuffix(text, demoLines(dir)))
-	require.Contains(t, succeed(t, "lint", dir), dir+": 4 infos\n", "of the files that are not the model's")
+	require.Contains(t, succeed(t, "lint", dir), dir+": 4 infos in 4 files\n", "of the files that are not the model's")
 
 	mine := filepath.Join(dir, "mine")
 	require.NoError(t, os.WriteFile(mine, []byte("mine"), 0o666))

@@ -239,14 +239,14 @@ func Holding(names []string) (all []*checkpoint.Layout, err error) {
 		if away == 0 {
 			all = append(all, l)
 		} else if away < nearest {
-			nearest, instead = away, fmt.Sprintf("layout %s does with %s", l, strings.Join(others, " and "))
+			nearest, instead = away, fmt.Sprintf("the nearest, %s, has %s", l, strings.Join(others, " and "))
 		}
 	}
 	if len(all) > 0 {
 		return all, nil
 	}
 	together := map[bool]string{true: " together"}[len(names) > 1]
-	return nil, &Error{fmt.Sprintf("no layout of convert holds weights by %s%s: %s", strings.Join(names, " and "), together, instead)}
+	return nil, &Error{fmt.Sprintf("convert has no layout for weights by %s%s: %s", strings.Join(names, " and "), together, instead)}
 }
 
 // nearestIn returns the recipe most like a given one that a layout can have for any weight, and how
