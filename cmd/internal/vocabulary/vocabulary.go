@@ -29,15 +29,20 @@ func Unknown(kind, name string, taken []string) error {
 	switch {
 	case len(meant) > 0:
 		text += question(meant)
+	case kind == "recipe" && len(taken) > most/2:
+		text += ": octavo help recipes lists them"
 	default:
 		text += ": want one of " + List(taken)
 	}
 	return &Error{text}
 }
 
-// List lists names that are taken: all of those of layouts and other few, and the first of recipes.
+// most is how many names an error lists: those of all layouts, not of all recipes.
+const most = 24
+
+// List lists names that are taken, or the first of more than an error lists, which are recipes.
 func List(taken []string) string {
-	const most, first = 20, 6 // of them
+	const first = 6
 	if len(taken) <= most {
 		return strings.Join(taken, ", ")
 	}
