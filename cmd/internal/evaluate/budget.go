@@ -129,6 +129,9 @@ func (b *Budget) Finding(r *Report) string {
 	if windows < enough {
 		return fmt.Sprintf("%s%s are too few to compare the two: %d would do.", head, textout.Count(windows, "window"), enough)
 	}
+	if Told(best.Loss, windows, "%s", "%s")+Told(best.KL, windows, "%s", "%s") == "" {
+		return head + "Neither their losses nor their divergences from " + reference + " are told apart."
+	}
 	loss := cmp.Or(Told(best.Loss, windows, "The mixed one loses %s nats a token less", "The mixed one loses %s nats a token more"),
 		"Their losses are not told apart")
 	kl := cmp.Or(Told(best.KL, windows, "the mixed one diverges less from "+reference+", by %s nats", "the mixed one diverges more from "+reference+", by %s nats"),

@@ -92,7 +92,7 @@ func same(of *evaluate.Result) bool { return of.NonFinite == 0 && of.LargestLogi
 // changeText writes the change of the perplexity.
 func changeText(of *evaluate.Result) string {
 	if same(of) {
-		return "same logits"
+		return "0%" // exactly, without an error
 	}
 	x, deviation := change(of.Difference)
 	return plusMinus(x, deviation, "%+.2f") + "%"
