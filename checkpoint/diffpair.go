@@ -50,7 +50,7 @@ func (j *comparing) match(a, b *Checkpoint, choose func(string) bool) {
 	for _, w := range a.weights {
 		if choose(w.Name) {
 			p := newPair(w, in[w.Name])
-			p.alone("second", b)
+			p.alone("B", b)
 			j.pairs = append(j.pairs, p)
 		}
 		delete(in, w.Name)
@@ -58,7 +58,7 @@ func (j *comparing) match(a, b *Checkpoint, choose func(string) bool) {
 	for _, w := range b.weights {
 		if in[w.Name] != nil && choose(w.Name) {
 			p := newPair(nil, w)
-			p.alone("first", a)
+			p.alone("A", a)
 			j.pairs = append(j.pairs, p)
 		}
 	}
@@ -67,14 +67,14 @@ func (j *comparing) match(a, b *Checkpoint, choose func(string) bool) {
 func newPair(a, b *Weight) *pair {
 	p := &pair{Difference: Difference{A: a, B: b, First: -1, FirstNonFinite: -1}}
 	if a == nil {
-		p.Name, p.Why = b.Name, "it is only in the second"
+		p.Name, p.Why = b.Name, "it is only in B"
 		p.Unread, _ = b.unreadOf()
 		return p
 	}
 	p.Name = a.Name
 	p.Unread, _ = a.unreadOf()
 	if b == nil {
-		p.Why = "it is only in the first"
+		p.Why = "it is only in A"
 		return p
 	}
 	if p.Unread == "" {
@@ -103,7 +103,7 @@ func newPair(a, b *Weight) *pair {
 // not read.
 func (p *pair) alone(which string, in *Checkpoint) {
 	if method := moduleMethod(in.modules, p.Name); method != "" && (p.A == nil || p.B == nil) {
-		p.Unread, p.Why = method, fmt.Sprintf("not judged: in the %s its module is of %s, which is not read", which, method)
+		p.Unread, p.Why = method, fmt.Sprintf("not judged: in %s its module is of %s, which is not read", which, method)
 	}
 }
 

@@ -258,7 +258,7 @@ func TestBenchRefuses(t *testing.T) {
 		{"--limit is for --peers", []string{"--limit", "1s"}},
 		{"--against is for --peers", []string{"--against", "file"}},
 		{"--time is not for --peers: it has --spread and --limit", []string{"--peers", "--time", "1s"}},
-		{"want a number between 0 and 1", []string{"--peers", "--spread", "3"}},
+		{"want a number above 0 and below 1", []string{"--peers", "--spread", "3"}},
 		{"--peers= names no program", []string{"--peers="}},
 		{`there is "FILE": a program of the peers is named with --peers=FILE`, []string{"--peers", "FILE"}},
 		{"1x2x3 is there twice: name each once", []string{"--shapes", "1x2x3,1x2x3"}},

@@ -53,7 +53,7 @@ func writeDemo(w io.Writer, directory string, files []outdir.File) error {
 func demoLines(directory string) string {
 	return fmt.Sprintf(`  octavo inspect %[1]s/model.safetensors
   octavo lint %[1]s
-  octavo evaluate %[1]s --text %[1]s/text.txt --recipe fp8,nvfp4 --max-tokens 1024
+  octavo evaluate %[1]s --text %[1]s/text.txt --recipe fp8,nvfp4-te --max-tokens 1024
   octavo generate %[1]s --prompt 'The careful engineer ' --tokens 60
   octavo convert %[1]s -o model-fp8 --to deepseek-v3
   octavo quantize %[1]s/model.safetensors -o w.safetensors --recipe deepseek --keep

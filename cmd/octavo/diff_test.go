@@ -58,7 +58,7 @@ A: `+a+", f32, tensors: 6\nB: "+b+`, f32, tensors: 5
 
 differ  largest  SQNR dB  tensor
      -        -        -  gone
-    ^ it is only in the first
+    ^ it is only in A
    50%   0             -  bad
     ^ 1 NaN or infinite in one alone, the first at [1]
    25%   0.5       20.00  w

@@ -130,8 +130,8 @@ func TestEncodeUsage(t *testing.T) {
 	for _, name := range names {
 		require.Contains(t, help, "\n  "+name+" ", "help/kinds.txt lacks a row")
 	}
-	fail(t, 2, `required flag(s) "format" not set (see octavo encode --help)`, "encode")
-	fail(t, 2, `required flag(s) "format" not set (see octavo decode --help)`, "decode")
+	fail(t, 2, `required flag(s) "format" not set: --format takes e4m3, e5m2, e4m3fnuz, e5m2fnuz, e2m1, e2m3, e3m2, e4m3ieee, e3m4, e4m3b11fnuz, mxint8, e8m0, ue4m3 (see octavo encode --help)`, "encode")
+	fail(t, 2, `required flag(s) "format" not set: --format takes e4m3, e5m2, e4m3fnuz, e5m2fnuz, e2m1, e2m3, e3m2, e4m3ieee, e3m4, e4m3b11fnuz, mxint8, e8m0, ue4m3 (see octavo decode --help)`, "decode")
 	fail(t, 2, "want "+strings.Join(names, ", "), "encode", "--format", "e3m3")
 	fail(t, 2, `invalid argument "wrap" for "--overflow" flag: want saturate or nonfinite`, "encode", "--format", "e4m3", "--overflow", "wrap")
 	fail(t, 2, `want saturate or propagate`, "encode", "--format", "e4m3", "--inf", "")

@@ -58,7 +58,7 @@ func newEvaluateCommand() *cobra.Command {
 				return err
 			}
 			for _, why := range f.unwritten() {
-				note(cmd, "%v", why)
+				note(cmd, "note: %v", why)
 			}
 			f.command = commandLine(cmd, args)
 			return runEvaluate(cmd, args[0], &f)

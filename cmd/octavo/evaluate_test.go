@@ -101,7 +101,7 @@ func TestEvaluate(t *testing.T) {
 	for line := range strings.Lines(strings.ReplaceAll(out, dir, "DIR")) {
 		require.LessOrEqual(t, len([]rune(line)), 81, line)
 	}
-	require.Regexp(t, `(?s):\s256\stokens\sof\stext\swere\spredicted,\sin\s4\swindows\sof\s64;\sthe\stext\shas\s\d+\.
+	require.Regexp(t, `(?s):\s256\stokens\sof\stext\swere\spredicted,\sin\s4\swindows\sof\s64;\sthe\stext\shas\s\d+\stokens\.
 Perplexity in FP32: [\d.]+ ± [\d.]+\n
 recipe +quantized +perplexity +change +KL +same top
 mxfp4 +weights .*%
@@ -116,7 +116,8 @@ layer +loss +KL +linear layer +SQNR, dB
 }
 
 // TestEvaluateWorseThanGuessing: random weights are worse than guessing, and a head of zeros, which gives all
-// tokens the same probability, is not.
+// tokens the same probability, tells none from another. One that tells the last token of the vocabulary from
+// others, which is not in the text, does.
 func TestEvaluateWorseThanGuessing(t *testing.T) {
 	m, dir, text := byteModel(t)
 	e := evaluateJSON(t, dir, "--text", text, "--max-tokens", "257")
@@ -131,7 +132,19 @@ func TestEvaluateWorseThanGuessing(t *testing.T) {
 	for _, tokens := range []string{"2", "3", "100", "257", "5000"} {
 		e = evaluateJSON(t, even, "--text", text, "--max-tokens", tokens)
 		require.InEpsilon(t, 256, e.Perplexity, 1e-6)
-		require.Empty(t, e.Warnings)
+		require.Len(t, e.Warnings, 1)
+		require.Contains(t, e.Warnings[0], "The model tells no token from another on this text: it gives all 256 the same probability")
+	}
+	head := m.Param("lm_head.weight").Value
+	for i := len(head) / 256 * 255; i < len(head); i++ {
+		head[i] = 1e-3
+	}
+	told := filepath.Join(t.TempDir(), "told")
+	require.NoError(t, hf.Save(t.Context(), m, told, hf.SaveOptions{Bytes: true}))
+	e = evaluateJSON(t, told, "--text", text, "--max-tokens", "257")
+	require.InEpsilon(t, 256, e.Perplexity, 1e-3)
+	for _, w := range e.Warnings { // the perplexity is near that of guessing, on either side
+		require.NotContains(t, w, "tells no token")
 	}
 }
 

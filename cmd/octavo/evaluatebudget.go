@@ -53,7 +53,7 @@ func (f *evaluateFlags) checkBudget() error {
 		return nil
 	}
 	if _, err := vocabulary.Holding(f.names()); err != nil {
-		return usagef("--recipe-out is for convert: %w", err)
+		return usagef("--recipe-out: %w", err)
 	}
 	recipes, errRecipes := filepath.Abs(f.recipeOut)
 	page, errPage := filepath.Abs(f.html)

@@ -299,7 +299,7 @@ type numberRange struct {
 }
 
 var (
-	rates     = numberRange{"a number between 0 and 1", func(x float64) bool { return x > 0 && x < 1 }}
+	rates     = numberRange{"a number above 0 and below 1", func(x float64) bool { return x > 0 && x < 1 }}
 	shares    = numberRange{"a share from 0 to 1", func(x float64) bool { return x >= 0 && x <= 1 }}
 	positives = numberRange{"a positive number", func(x float64) bool { return x > 0 && !math.IsInf(x, 0) }}
 	limited   = numberRange{"a number of 0 or more", func(x float64) bool { return x >= 0 && !math.IsInf(x, 0) }}

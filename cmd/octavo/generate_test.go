@@ -74,7 +74,7 @@ func TestGenerate(t *testing.T) {
 	require.Equal(t, want.LogProbs, got.LogProbs)
 	require.Equal(t, []int32{'t', 'o', ' '}, got.Prompt)
 	require.Equal(t, []int{3, 19, 19}, []int{all.Prefill.Tokens, all.Decode.Tokens, all.Steps})
-	require.Equal(t, "tokens 20 tokens, as were asked for", got.Stop+" "+got.Why)
+	require.Equal(t, "tokens 20 tokens, as asked", got.Stop+" "+got.Why)
 	require.Equal(t, g.WeightBytes(), all.WeightBytes)
 	require.Equal(t, timing.CacheBytes/19, all.CacheBytes)
 	require.Zero(t, all.ReadRate, "--quiet")
@@ -111,10 +111,31 @@ func TestGenerate(t *testing.T) {
 	require.Zero(t, run(append(args, "--prompt-file", file), nil, &stdout, &stderr),
 		stderr.String())
 	require.Equal(t, *got.Text, stdout.String())
-	require.Regexp(t, `^octavo: 20 tokens, as were asked for; `+
-		`prefill 3 tokens in [\d.e+-]+ s, [\d.]+ a second; `+
-		`decode 19 tokens in [\d.e+-]+ s, [\d.]+ a second, in 19 steps that read [\d.]+ kB each: `+
-		`[\d.e+-]+% of the [\d.]+ GB/s at which \d+ threads read 256 MiB here\n$`, stderr.String())
+	require.Regexp(t, `^octavo: 20 tokens, as asked; prefill 3 tokens at [\d.]+/s; `+
+		`decode 19 tokens at [\d.]+/s, reading [\d.]+ kB a step, [\d.e+-]+% of this memory's [\d.]+ GB/s\n$`, stderr.String())
+	for _, together := range []bool{true, false} {
+		out, err := os.Create(filepath.Join(t.TempDir(), "out"))
+		require.NoError(t, err)
+		other, err := os.Create(filepath.Join(t.TempDir(), "err"))
+		require.NoError(t, err)
+		want := *got.Text
+		if together {
+			require.NoError(t, other.Close())
+			other, want = out, want+"\noctavo: 20 tokens, as asked; "
+		}
+		require.Zero(t, run(append(args, "--prompt-file", file, "--progress", "none"), nil, out, other))
+		all, err := os.ReadFile(out.Name())
+		require.NoError(t, err)
+		require.True(t, strings.HasPrefix(string(all), want), "%q", all)
+		if require.NoError(t, out.Close()); together {
+			continue
+		}
+		require.Equal(t, want, string(all))
+		all, err = os.ReadFile(other.Name())
+		require.NoError(t, err)
+		require.True(t, strings.HasPrefix(string(all), "octavo: 20 tokens, "), "%q", all)
+		require.NoError(t, other.Close())
+	}
 	stdout.Reset()
 	stderr.Reset()
 	require.Zero(t, run(append(args, "--quiet"), strings.NewReader("to "), &stdout, &stderr))

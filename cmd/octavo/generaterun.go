@@ -67,6 +67,7 @@ type continuation struct {
 	emitted   int
 	results   []generate.Result
 	timing    generate.Timing
+	open      bool // what was printed ends within a line, which standard error goes on with
 }
 
 func (t *continuation) generate(ctx context.Context) error {
@@ -344,7 +345,9 @@ func (t *continuation) flush(printer *show.Printer) error {
 	if err := printer.Flush(); err != nil {
 		return err
 	}
+	t.open = printer.Open() && oneStream(t.cmd.OutOrStdout(), t.cmd.ErrOrStderr())
 	if printer.Open() && display.IsTerminal(t.cmd.OutOrStdout()) {
+		t.open = false
 		_, err := io.WriteString(t.cmd.OutOrStdout(), "\n")
 		return err
 	}
@@ -379,6 +382,9 @@ func (t *continuation) report() error {
 		}
 	}
 	if !f.asJSON {
+		if t.open && !quiet(t.cmd) {
+			fmt.Fprintln(t.cmd.ErrOrStderr())
+		}
 		note(t.cmd, "%s", report.Summary())
 		return nil
 	}
@@ -411,7 +417,7 @@ func (t *continuation) why(r *generate.Result) string {
 		return fmt.Sprintf("the context of %d tokens is full", t.generator.Config().Context)
 	}
 	if n == 1 {
-		return "1 token, as was asked for"
+		return "1 token, as asked"
 	}
-	return fmt.Sprintf("%d tokens, as were asked for", n)
+	return fmt.Sprintf("%d tokens, as asked", n)
 }

@@ -55,7 +55,7 @@ func newLabCommand() *cobra.Command {
 	f := cmd.Flags()
 	textFlag(cmd, &flags.text)
 	f.StringVar(&flags.activations, "activations", "", "safetensors `FILE` with activations of a real model")
-	outDirFlag(cmd, &flags.out, "the files", "default: the first of octavo-lab, octavo-lab-2, ... that is absent or empty")
+	outDirFlag(cmd, &flags.out, "the page and other files", "default: the first of octavo-lab, octavo-lab-2, ... that is absent or empty")
 	overwriteFlag(cmd, &flags.overwrite)
 	f.BoolVar(&flags.full, "full", false, "the whole experiments, as they were declared: verdicts")
 	f.BoolVar(&flags.short, "short", false, "far smaller experiments, to see that they work")

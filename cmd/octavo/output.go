@@ -75,6 +75,22 @@ func (o *output) Fd() uintptr {
 	return ^uintptr(0)
 }
 
+// oneStream reports whether standard output and standard error go to the same file or pipe.
+func oneStream(stdout, stderr io.Writer) bool {
+	o, ok := stdout.(*output)
+	if !ok {
+		return false
+	}
+	a, isFile := o.Writer.(*os.File)
+	b, both := stderr.(*os.File)
+	if !isFile || !both {
+		return false
+	}
+	out, err := a.Stat()
+	other, errOther := b.Stat()
+	return err == nil && errOther == nil && os.SameFile(out, other)
+}
+
 // errClosed is what a command returns whose only result nobody reads any more. It is no
 // error to the user.
 var errClosed = errors.New("standard output is closed")

@@ -208,7 +208,7 @@ func TestPlanErrors(t *testing.T) {
 		{2, "want a number of layers or all", []string{"kimi-k2", "--recompute", "some"}},
 		{2, "give one of both", []string{"kimi-k2", "--mfu", "0.4", "--days", "3"}},
 		{2, "say with --mfu how fast", []string{"kimi-k2", "--tokens", "1e12"}},
-		{2, "want a number between 0 and 1", []string{"kimi-k2", "--mfu", "1.5"}},
+		{2, "want a number above 0 and below 1", []string{"kimi-k2", "--mfu", "1.5"}},
 		{2, "--quoted takes no model", []string{"kimi-k2", "--quoted"}},
 		{2, "--measured takes no model", []string{"kimi-k2", "--measured"}},
 		{2, "--measured: it does not go with --quoted", []string{"--quoted", "--measured"}},

@@ -150,6 +150,9 @@ func TestWhatIsMeant(t *testing.T) {
 		{to, "mxfp8", "mxfp8 is a recipe, and no layout: did you mean ct-mxfp8?"},
 		{to, "mx-compressed-tensors", "did you mean ct-mxfp8?"},
 		{to, "nvfp4-modelopt", "did you mean modelopt-nvfp4?"},
+		{to, "vllm", "vllm is a loader, and no layout: did you mean ct-fp8-dynamic or ct-nvfp4 or ct-fp8-block?"},
+		{to, "TensorRT_LLM", "did you mean modelopt-fp8 or modelopt-nvfp4?"},
+		{to, "gibberish", `there is no layout "gibberish": want one of bf16, f16, f32, deepseek-v3-ue8m0, `},
 		{format, "fp8", "fp8 is a recipe: did you mean e4m3?"},
 		{format, "nvfp4", "nvfp4 is a recipe: did you mean e2m1?"},
 		{format, "int8", "did you mean mxint8?"},
@@ -233,7 +236,7 @@ func TestRecipesHeld(t *testing.T) {
 			continue
 		}
 		refused++
-		says := regexp.MustCompile(`^no layout of convert holds weights by (\S+): layout (\S+) does with (\S+) in place of (\S+)$`).FindStringSubmatch(err.Error())
+		says := regexp.MustCompile(`^convert has no layout for weights by (\S+): the nearest, (\S+), has (\S+) in place of (\S+)$`).FindStringSubmatch(err.Error())
 		require.Len(t, says, 5, err.Error())
 		require.Equal(t, []string{name, name}, []string{says[1], says[4]})
 		l, err := checkpoint.ParseLayout(says[2])
@@ -244,17 +247,17 @@ func TestRecipesHeld(t *testing.T) {
 
 	none := []string{"evaluate", dir, "--text", text, "--max-tokens", "128", "--layer-tokens", "64", "--recipe"}
 	for _, c := range []struct{ recipes, more, says string }{
-		{"nvfp4", "", "octavo: no layout of convert holds weights by nvfp4: layout modelopt-nvfp4 does with nvfp4-te in place of nvfp4\n"},
-		{"nvfp4-4over6,fp8", "", "layout modelopt-nvfp4 does with nvfp4-te-4over6-mse256 in place of nvfp4-4over6\n"},
+		{"nvfp4", "", "octavo: note: convert has no layout for weights by nvfp4: the nearest, modelopt-nvfp4, has nvfp4-te in place of nvfp4\n"},
+		{"nvfp4-4over6,fp8", "", "the nearest, modelopt-nvfp4, has nvfp4-te-4over6-mse256 in place of nvfp4-4over6\n"},
 		{"nvfp4", "--mode activations", ""},
 		{"nvfp4-te,mx-rceil", "", ""},
 		{"nvfp4-te,bf16", "--budget 12bits", ""},
-		{"nvfp4-te,mx-rceil", "--budget 12bits", "by nvfp4-te and mx-rceil together: layout ct-mixed does with nvfp4-compressed-tensors in place of nvfp4-te\n"},
+		{"nvfp4-te,mx-rceil", "--budget 12bits", "by nvfp4-te and mx-rceil together: the nearest, ct-mixed, has nvfp4-compressed-tensors in place of nvfp4-te\n"},
 	} {
 		r := octavo(nil, append(append(slices.Clone(none), c.recipes, "--progress", "none"), strings.Fields(c.more)...)...)
 		require.Zero(t, r.status, r.stderr)
 		if c.says == "" {
-			require.NotContains(t, r.stderr, "no layout")
+			require.NotContains(t, r.stderr, "note: ")
 		}
 		require.Contains(t, r.stderr, c.says)
 	}
@@ -264,7 +267,7 @@ func TestRecipesHeld(t *testing.T) {
 		fail(t, status, says, "evaluate", dir, "--text", text, "--max-tokens", "128", "--layer-tokens", "64", "--budget", "12bits", "--recipe-out", out, "--recipe", recipes)
 		require.NoFileExists(t, out)
 	}
-	budget(2, "--recipe-out is for convert: no layout of convert holds weights by nvfp4: layout modelopt-nvfp4 does", dir, "nvfp4,bf16")
+	budget(2, "--recipe-out: convert has no layout for weights by nvfp4: the nearest, modelopt-nvfp4, has nvfp4-te", dir, "nvfp4,bf16")
 	budget(1, "convert cannot write mxfp4 for every linear layer, as --recipe-out needs: tensor \"model.layers.0.mlp.down_proj.weight\": shape [32 48] in ct-mxfp4: 48 columns", dir, "mxfp4,mxfp8")
 	budget(1, "is to be BF16, and it is F32: convert the model to bf16 first", dir, "fp8,bf16")
 }

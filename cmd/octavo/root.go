@@ -103,10 +103,7 @@ func markUsageErrors(c *cobra.Command) {
 				return usageError{err}
 			}
 		}
-		if err := cmd.ValidateRequiredFlags(); err != nil {
-			return usageError{err}
-		}
-		return nil
+		return missingFlags(cmd)
 	}
 	for _, child := range c.Commands() {
 		markUsageErrors(child)

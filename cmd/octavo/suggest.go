@@ -34,15 +34,25 @@ func unknownFlag(cmd *cobra.Command, err error) error {
 	return usageError{fmt.Errorf("%w%s", err, vocabulary.Hint("--"+name, all))}
 }
 
-// flagElsewhere reports whether other commands have a flag of a name, which is then not misspelt, and
-// returns which of the same kind as cmd do, as the end of a sentence.
-func flagElsewhere(cmd *cobra.Command, name string) (elsewhere bool, kin string) {
-	kind := func(c *cobra.Command) string {
-		for c.GroupID == "" && c.HasParent() {
-			c = c.Parent()
-		}
-		return c.GroupID
+// missingFlags returns an error unless all required flags are given, which lists the names that they
+// take.
+func missingFlags(cmd *cobra.Command) error {
+	err := cmd.ValidateRequiredFlags()
+	if err == nil {
+		return nil
 	}
+	text := err.Error()
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if o, ok := f.Value.(oneOf); ok && !f.Changed && f.Annotations[cobra.BashCompOneRequiredFlag] != nil {
+			text += fmt.Sprintf(": --%s takes %s", f.Name, vocabulary.List(o.names))
+		}
+	})
+	return usageError{errors.New(text)}
+}
+
+// flagElsewhere reports whether other commands have a flag of a name, which is then not misspelt, and
+// returns which do, as the end of a sentence, or which flag of cmd is for the same.
+func flagElsewhere(cmd *cobra.Command, name string) (elsewhere bool, kin string) {
 	var have []string
 	var look func(*cobra.Command)
 	look = func(c *cobra.Command) {
@@ -52,12 +62,15 @@ func flagElsewhere(cmd *cobra.Command, name string) (elsewhere bool, kin string)
 		if f := c.LocalFlags().Lookup(name); f == nil || f.Hidden || c.Hidden {
 			return
 		}
-		if elsewhere = true; kind(cmd) != "" && kind(c) == kind(cmd) {
-			have = append(have, strings.TrimPrefix(c.CommandPath(), c.Root().Name()+" "))
-		}
+		elsewhere = true
+		have = append(have, strings.TrimPrefix(c.CommandPath(), c.Root().Name()+" "))
 	}
 	look(cmd.Root())
-	if len(have) > 0 {
+	out := cmd.Flags().Lookup("out")
+	switch {
+	case name == "html" && out != nil && strings.Contains(out.Usage, "page"):
+		kin = ": the page is what -o writes"
+	case len(have) > 0 && cmd.HasParent():
 		kin = fmt.Sprintf(": --%s is a flag of %s", name, strings.Join(have, ", "))
 	}
 	return elsewhere, kin

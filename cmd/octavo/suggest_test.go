@@ -27,10 +27,14 @@ func TestDidYouMean(t *testing.T) {
 	fail(t, 2, `did you mean generic?`, "bench", "--level", "generc")
 	fail(t, 2, `did you mean plain?`, "version", "--progress", "plan")
 
-	fail(t, 2, `unknown flag: --a: --a is a flag of audit, verify (see octavo identify --help)`, "identify", "--a", "x")
-	fail(t, 2, `unknown flag: --list (see octavo plan --help)`, "plan", "--list")
+	fail(t, 2, `unknown flag: --a: --a is a flag of audit, gemm, verify (see octavo identify --help)`, "identify", "--a", "x")
+	fail(t, 2, `unknown flag: --list: --list is a flag of audit, verify (see octavo plan --help)`, "plan", "--list")
 	fail(t, 2, `unknown flag: --tp: --tp is a flag of plan (see octavo train --help)`, "train", "--tp", "8")
 	fail(t, 2, `unknown flag: --z (see octavo identify --help)`, "identify", "--z", "x")
+	fail(t, 2, `unknown flag: --html: the page is what -o writes (see octavo report --help)`, "report", "--html", "x")
+	fail(t, 2, `unknown flag: --html: --html is a flag of agree, audit, certify, evaluate, `, "diff", "--html", "x")
+	fail(t, 2, `there is no command "merge" (see octavo --help)`, "merge")
+	fail(t, 2, `required flag(s) "to" not set: --to takes bf16, f16, f32, `, "convert", "model", "-o", "out")
 	fail(t, 2, `unknown flag: --seed (see octavo --help)`, "--seed", "1")
 }
 
@@ -49,7 +53,7 @@ func TestMeantCommands(t *testing.T) {
 		"attention": "verify", "quantizer": "verify identify", "recipes": "help", "smooth": "convert",
 		"export": "convert vectors", "dequantize": "convert", "matmul": "gemm", "debug": "verify audit",
 		"cache": "verify", "probe": "identify", "finetune": "train", "claims": "lab", "determinism": "certify",
-		"doctor": "version", "gui": "explore", "examples": "demo",
+		"doctor": "version", "gui": "explore", "analyze": "inspect", "examples": "demo",
 	} {
 		r := octavo(strings.NewReader(""), word)
 		require.Equal(t, exitUsage, r.status)

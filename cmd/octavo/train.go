@@ -51,7 +51,7 @@ func newTrainCommand() *cobra.Command {
 	}
 	f := cmd.Flags()
 	textFlag(cmd, &flags.text)
-	outDirFlag(cmd, &flags.out, "the files", "default: the first of octavo-train, octavo-train-2, ... that is absent or empty")
+	outDirFlag(cmd, &flags.out, "the page and other files", "default: the first of octavo-train, octavo-train-2, ... that is absent or empty")
 	overwriteFlag(cmd, &flags.overwrite)
 	jsonFlag(cmd, &flags.asJSON)
 	f.StringVar(&flags.save, "save", "", "`DIR` for the trained model as Hugging Face has it, made if need be (default: it is not kept)")

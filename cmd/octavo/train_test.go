@@ -147,7 +147,7 @@ func TestTrainRefuses(t *testing.T) {
 		{[]string{"--batch", "1025", "--context", "1024"}, 2, "--batch 1025 and --context 1024 make 1049600 bytes: want at most 1048576 in a batch"},
 		{[]string{"--telemetry-every", "-1"}, 2, "want a whole number from 0"},
 		{[]string{"--dim", "18", "--heads", "4"}, 2, "--dim is 18: want a multiple of 2·heads = 8"},
-		{[]string{"--lr", "NaN"}, 2, `invalid argument "NaN" for "--lr" flag: want a number between 0 and 1`},
+		{[]string{"--lr", "NaN"}, 2, `invalid argument "NaN" for "--lr" flag: want a number above 0 and below 1`},
 		{[]string{"--profile", "fp9"}, 2, `there is no recipe "fp9": did you mean fp8?`},
 		{[]string{"--profile", "nvfp4-te"}, 2, `invalid argument "nvfp4-te" for "--recipe" flag: nvfp4-te is not for E4M3: training in four bits takes the parts of mxfp4, nvfp4 or nvfp4-4over6`},
 		{[]string{"--recipe", "nvfp5"}, 2, `there is no recipe "nvfp5": did you mean nvfp4`},

@@ -179,7 +179,7 @@ func train(ctx context.Context, cmd *cobra.Command, live *liveRun, flags trainFl
 	live.warn = func(err error) { warn(bar, "%v", err) }
 	live.note = func(path string) {
 		if progressMode(cmd) != display.None {
-			fmt.Fprintf(bar, "octavo: the run is shown by %s while it goes on\n", path)
+			fmt.Fprintf(bar, "octavo: note: the run is shown by %s while it goes on\n", path)
 		}
 	}
 	o.Show = live.step

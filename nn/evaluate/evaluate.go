@@ -173,6 +173,7 @@ type evaluator struct {
 
 	runs   []run
 	loss   sums
+	uneven float64 // that of [Evaluation]
 	local  *local
 	meter  *meter.Meter
 	tapped error // of a Tap
@@ -392,12 +393,15 @@ func (e *evaluator) measure(ctx context.Context, kept *streamStore, streams []st
 
 // measureReference adds the losses of a window in FP32.
 func (e *evaluator) measureReference(w window) error {
-	sum := 0.0
+	sum, even := 0.0, math.Log(float64(e.config.Vocab))
 	e.refLoss = e.refLoss[:0]
 	for row, target := range w.targets {
 		loss := 0.0
 		if target != nn.IgnoreIndex {
-			loss = e.ref.logSums[row] - float64(e.ref.row(row)[target])
+			q := e.ref.row(row)
+			loss = e.ref.logSums[row] - float64(q[target])
+			likeliest := e.ref.logSums[row] - float64(q[e.ref.largest[row]])
+			e.uneven = max(e.uneven, math.Abs(loss-even), math.Abs(likeliest-even))
 		}
 		if math.IsNaN(loss) {
 			return modelError("the logits for token %d are not finite in FP32: "+
@@ -415,7 +419,7 @@ func (e *evaluator) result(tokens int) *Evaluation {
 	r := &Evaluation{
 		Tokens: tokens, Windows: len(e.windows), LayerWindows: e.layered,
 		Context: e.Context, Prefix: len(e.Prefix), Stride: e.Stride, Vocabulary: e.config.Vocab,
-		Loss: e.loss.mean(), Results: make([]Result, 0, len(e.runs)),
+		Loss: e.loss.mean(), Uneven: jsonfloat.Number(e.uneven), Results: make([]Result, 0, len(e.runs)),
 	}
 	r.Perplexity = perplexity(r.Loss.Mean)
 	for i, w := range e.windows {

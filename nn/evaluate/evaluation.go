@@ -34,6 +34,11 @@ type Evaluation struct {
 	Loss       Mean             `json:"loss"` // of FP32, in nats a token
 	Perplexity jsonfloat.Number `json:"perplexity"`
 
+	// Uneven is how far the loss of a target is from that of guessing all tokens alike, or the
+	// likeliest token from as likely as all others, in nats, at most: 0 but for rounding where a
+	// model tells no token from another. That is of FP32.
+	Uneven jsonfloat.Number `json:"uneven"`
+
 	Results []Result `json:"results"` // the modes of each recipe in turn
 }
 

@@ -36,7 +36,7 @@ type State struct {
 const StateName = "evaluate-state.json"
 
 // stateVersion is raised where a state has another form, or a run computes other bits.
-const stateVersion = 2
+const stateVersion = 3
 
 // stateShare is how many times as long as it takes to write a state nothing is written while windows
 // are compared.
@@ -209,6 +209,7 @@ func (n *numbers) largest(l *Largest, places, tokens int) {
 // numbers has the sums so far, of so many windows.
 func (e *evaluator) numbers(n *numbers, streams []stream, windows int) {
 	n.sums(&e.loss, e.windows[:windows])
+	n.float(&e.uneven)
 	last := e.windows[len(e.windows)-1]
 	places := last.at + len(last.targets)
 	for _, st := range streams[1:] {

@@ -117,10 +117,14 @@ func TestStateRefused(t *testing.T) {
 	m, tokens, o := stated(t)
 	o.State = State{t.TempDir(), "a"}
 	path := filepath.Join(o.State.Dir, StateName)
-	_, err := Run(t.Context(), m, tokens, o)
+	want, err := Run(t.Context(), m, tokens, o)
 	require.NoError(t, err)
 	text, err := os.ReadFile(path)
 	require.NoError(t, err)
+	again, err := Run(t.Context(), m, tokens, o) // of nothing but the state
+	require.NoError(t, err)
+	require.Positive(t, want.Uneven)
+	require.Equal(t, want.Uneven, again.Uneven)
 	refused := func(want string, tokens []int32, change func(*Options)) {
 		t.Helper()
 		o := o
@@ -155,7 +159,7 @@ func TestStateRefused(t *testing.T) {
 		refused(want, tokens, same)
 	}
 	written("it is no state of an evaluation: ", "{")
-	written("it is of version 1: this one goes on with version 2", strings.Replace(string(text), `"version":2`, `"version":1`, 1))
+	written("it is of version 1: this one goes on with version 3", strings.Replace(string(text), `"version":3`, `"version":1`, 1))
 	written("it is not what was written", strings.Replace(string(text), `"windows":3`, `"windows":2`, 1))
 	sealed := func(from, to string) string {
 		var of envelope

@@ -65,6 +65,8 @@ func (r *Report) Summary() string {
 		text += fmt.Sprintf(" The worst of what was compared is %s: %s.", textout.Name(worst.Name), howFar(worst))
 	}
 	switch {
+	case worst != nil && !r.tolerant && worst.Same == checkpoint.Different && worst.NonFinite == 0 && worst.SQNR() >= 0 && worst.Differ > 0:
+		text += " Whether that is too much is not judged: --sqnr says how much is allowed."
 	case !r.tolerant || r.Counts.Bytes+r.Counts.Values == len(r.differences):
 	case r.Outside == 0:
 		text += " What differs is allowed."
@@ -84,5 +86,13 @@ func howFar(d *checkpoint.Difference) string {
 	case math.IsNaN(d.SQNR()):
 		return fmt.Sprintf("%d of %d elements are others", d.Differ, d.Elements)
 	}
-	return fmt.Sprintf("the lowest SQNR, %s dB, and errors up to %.4g", decibels(d), d.Error.Largest)
+	text := fmt.Sprintf("the lowest SQNR, %s dB, and errors up to %.4g", decibels(d), d.Error.Largest)
+	switch x := d.SQNR(); {
+	case math.IsInf(x, -1):
+		return text + ", and in A it is all zeros"
+	case x < 0:
+		return text + ": zeros would be nearer to A, so B's is unrelated or ruined"
+	default:
+		return text + fmt.Sprintf(": errors of %.2g%% of the values, as roots of mean squares", 100*math.Pow(10, -x/20))
+	}
 }

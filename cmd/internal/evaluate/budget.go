@@ -112,7 +112,7 @@ func (b *Budget) Finding(r *Report) string {
 	best := b.best()
 	switch {
 	case len(recipes) == 1:
-		return fmt.Sprintf("Nothing mixed was found better within %s bits a weight than %s for all linear layers, of %s.",
+		return fmt.Sprintf("Nothing mixed was found better within %s bits a weight than %s for all linear layers, of %s bits.",
 			bitsText(b.Asked), b.Chosen[0].Recipe, bitsText(b.Bits))
 	case b.result.NonFinite > 0:
 		return fmt.Sprintf("%s, and its logits are NaN or infinite for %s.", head, textout.Count(b.result.NonFinite, "token"))
@@ -125,23 +125,18 @@ func (b *Budget) Finding(r *Report) string {
 		return head + ". It loses " +
 			plusMinus(float64(b.result.Difference.Mean), float64(b.result.Difference.Error), "%.3g") + " nats a token more than " + reference + "."
 	}
-	of := fmt.Sprintf("%s, of %s, the best of those for all linear layers that fit", best.Recipe, bitsText(best.Bits))
-	loss := Told(best.Loss, windows, "It loses %s nats a token less than ", "It loses %s nats a token more than ")
-	kl := Told(best.KL, windows, "its distribution is closer to that of "+reference+", by %s nats", "its distribution is further from that of "+reference+", by %s nats")
-	switch {
-	case windows < enough:
-		return fmt.Sprintf("%s. %s are too few to tell what it loses from %s: %d would do.",
-			head, textout.Count(windows, "window"), of, enough)
-	case loss == "":
-		loss = "Its loss is not told apart from that of "
+	head += fmt.Sprintf(". Of single recipes that fit, %s, of %s bits, loses least. ", best.Recipe, bitsText(best.Bits))
+	if windows < enough {
+		return fmt.Sprintf("%s%s are too few to compare the two: %d would do.", head, textout.Count(windows, "window"), enough)
 	}
-	if kl == "" {
-		kl = "nor are their divergences from " + reference + " told apart"
-		if !strings.HasPrefix(loss, "Its") {
-			kl = "their divergences from " + reference + " are not told apart"
-		}
+	if Told(best.Loss, windows, "%s", "%s")+Told(best.KL, windows, "%s", "%s") == "" {
+		return head + "Neither their losses nor their divergences from " + reference + " are told apart."
 	}
-	return head + ". " + loss + of + "; " + kl + "."
+	loss := cmp.Or(Told(best.Loss, windows, "The mixed one loses %s nats a token less", "The mixed one loses %s nats a token more"),
+		"Their losses are not told apart")
+	kl := cmp.Or(Told(best.KL, windows, "the mixed one diverges less from "+reference+", by %s nats", "the mixed one diverges more from "+reference+", by %s nats"),
+		"their divergences from "+reference+" are not told apart")
+	return head + loss + "; " + kl + "."
 }
 
 func bitsText(x float64) string { return fmt.Sprintf("%.4g", x) }

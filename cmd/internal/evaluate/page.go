@@ -104,8 +104,11 @@ func (r *Report) finding() (sentences []string) {
 		default:
 			rank = " costs the most on this text" + r.untold(of, finite[i-1])
 		}
-		text := fmt.Sprintf("%s%s: with %s quantized, perplexity changes by %s and the next token's distribution by %s nats (KL).",
-			of.Recipe, rank, operandsOf(of.Mode), changeText(of.Difference), klText(of.KL))
+		cost := "no logit changes"
+		if !same(of) {
+			cost = fmt.Sprintf("perplexity changes by %s and the next token's distribution by %s nats (KL)", changeText(of), klText(of.KL))
+		}
+		text := fmt.Sprintf("%s%s: with %s quantized, %s.", of.Recipe, rank, operandsOf(of.Mode), cost)
 		layers, kinds := of.WorstLayers(1), of.WorstKinds(1)
 		if len(layers) > 0 && len(kinds) > 0 && layers[0].KL.Mean > 0 {
 			text += fmt.Sprintf(" Quantized alone, %s costs the most of all layers, and %s of all kinds.", layers[0].Name, kinds[0].Name)
@@ -141,7 +144,7 @@ func (r *Report) putRecipes(p *page.Page) {
 		frame.Columns(frame.Number, "perplexity", "change", "KL, nats a token", "largest KL", "same top", "largest error of a logit"))}
 	for i := range r.Results {
 		of := &r.Results[i]
-		t.Rows = append(t.Rows, []any{of.Recipe, of.Mode, perplexityText(of.Perplexity), changeText(of.Difference), klText(of.KL), place(of.LargestKL), sameText(of.SameTop), place(of.LargestLogit)})
+		t.Rows = append(t.Rows, []any{of.Recipe, of.Mode, perplexityText(of.Perplexity), changeText(of), klText(of.KL), place(of.LargestKL), sameText(of.SameTop), place(of.LargestLogit)})
 	}
 	p.Table(t)
 	p.Put("<p class=\"note\">The linear layers of each block are quantized; embedding, norms, attention scores, routers and head stay as they are. With weights or activations alone, what their codes stand for is multiplied in FP32; with both, the codes are multiplied. Changes are paired, window by window, with their standard errors. Same top is the share of tokens for which the most likely one is that of %s.</p>\n", r.reference())

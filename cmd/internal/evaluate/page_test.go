@@ -33,7 +33,7 @@ func TestFinding(t *testing.T) {
 	of := func(recipe string, kl float64, nonFinite int) evaluate.Result {
 		mean := evaluate.Mean{Mean: jsonfloat.Number(kl), Error: 0.001}
 		part := []evaluate.PartCost{{Name: "a", Cost: evaluate.Cost{KL: mean}}}
-		r := evaluate.Result{Recipe: recipe, Mode: evaluate.Both, Cost: evaluate.Cost{KL: mean, NonFinite: nonFinite}, Layers: part, Kinds: part}
+		r := evaluate.Result{Recipe: recipe, Mode: evaluate.Both, Cost: evaluate.Cost{KL: mean, NonFinite: nonFinite}, LargestLogit: evaluate.Largest{Value: 1}, Layers: part, Kinds: part}
 		for w := range 8 { // whose divergences are off the mean by 0.01 at most
 			r.Sums = append(r.Sums, evaluate.WindowSums{Targets: 1, KL: jsonfloat.Number(kl + 0.01*math.Sin(float64(len(recipe)*w)))})
 		}

@@ -25,11 +25,17 @@ type Report struct {
 	Warnings []string `json:"warnings,omitempty"` // those of [Warnings]
 }
 
-// Warnings says which perplexities are above that of guessing all tokens alike: that of the model,
-// or else those under recipes. What is wrong then is not told apart.
+// Warnings says that a model tells no token from another, or which perplexities are above that of
+// guessing all tokens alike: that of the model, or else those under recipes. What is wrong then is
+// not told apart.
 func Warnings(e *evaluate.Evaluation) (all []string) {
 	limit := float64(e.Vocabulary) * (1 + 1e-4) // an even guess is off by rounding, and five digits are shown
-	if float64(e.Perplexity) > limit {
+	const rounding = 1e-6                       // of a logarithm of a sum of as many equal numbers as there are tokens
+	switch {
+	case e.Targets > 0 && float64(e.Uneven) <= rounding:
+		return []string{fmt.Sprintf("The model tells no token from another on this text: it gives all %d the same probability wherever it predicts one. "+
+			"Its weights may be broken or untrained, such as a head of zeros.", e.Vocabulary)}
+	case float64(e.Perplexity) > limit:
 		return []string{fmt.Sprintf("Worse than guessing: the perplexity of %s is above %d, the size of the vocabulary, which guessing all tokens alike has. "+
 			"The tokenizer, the text or the model may be another than was meant, or the weights may be broken or untrained: which it is, is not told apart.",
 			perplexityOf(e), e.Vocabulary)}
@@ -80,14 +86,25 @@ func plusMinus(x, deviation float64, format string) string {
 // small writes a positive number in three digits.
 func small(x float64) string { return fmt.Sprintf("%.3g", x) }
 
+// same reports whether all logits are those of the reference.
+func same(of *evaluate.Result) bool { return of.NonFinite == 0 && of.LargestLogit.Value == 0 }
+
 // changeText writes the change of the perplexity.
-func changeText(d evaluate.Mean) string {
-	x, deviation := change(d)
+func changeText(of *evaluate.Result) string {
+	if same(of) {
+		return "0%" // exactly, without an error
+	}
+	x, deviation := change(of.Difference)
 	return plusMinus(x, deviation, "%+.2f") + "%"
 }
 
 // klText writes a divergence.
-func klText(m evaluate.Mean) string { return plusMinus(float64(m.Mean), float64(m.Error), "%.3g") }
+func klText(m evaluate.Mean) string {
+	if m == (evaluate.Mean{}) {
+		return "0"
+	}
+	return plusMinus(float64(m.Mean), float64(m.Error), "%.3g")
+}
 
 // sameText writes the share of targets whose most likely token stayed.
 func sameText(share jsonfloat.Number) string { return fmt.Sprintf("%.2f%%", 100*float64(share)) }
@@ -106,7 +123,7 @@ func (r *Report) Summary() string {
 		text += fmt.Sprintf(" with stride %d", r.Stride)
 	}
 	if r.Tokens < r.Available {
-		text += fmt.Sprintf("; the text has %d", r.Available)
+		text += fmt.Sprintf("; the text has %d tokens", r.Available)
 	}
 	if r.InputScales > 0 {
 		text += fmt.Sprintf(". The model has static scales of inputs for %s, which are not used", textout.Count(r.InputScales, "weight"))

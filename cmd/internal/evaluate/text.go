@@ -19,12 +19,17 @@ func (r *Report) WriteText(stdout io.Writer, top int) error {
 	}
 	textout.Paragraph(w, r.Model+": "+r.Summary(), "")
 	if len(r.Results) > 0 {
-		fmt.Fprintf(w, "Perplexity in FP32: %s\n", perplexityOf(r.Evaluation))
+		in := "in FP32"
+		if r.reference() != "FP32" {
+			in = "with weights in " + r.Stored + ", computed in FP32"
+		}
+		fmt.Fprintf(w, "Perplexity %s: %s\n", in, perplexityOf(r.Evaluation))
 	}
 	if r.Windows == 1 {
 		textout.Paragraph(w, "One window has no standard errors: a smaller --context makes several.", "")
 	}
 	if len(r.Results) == 0 {
+		textout.Paragraph(w, "What quantizing would cost is said with --recipe, such as --recipe fp8,nvfp4-te.", "")
 		return w.Flush()
 	}
 	if r.Budget != nil {
@@ -47,7 +52,7 @@ func (r *Report) writeResults(w io.Writer) {
 	for i := range r.Results {
 		of := &r.Results[i]
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", of.Recipe, of.Mode, perplexityCell(of),
-			changeText(of.Difference), klText(of.KL), sameText(of.SameTop))
+			changeText(of), klText(of.KL), sameText(of.SameTop))
 	}
 	t.Flush()
 }

@@ -19,7 +19,7 @@ func TestSentences(t *testing.T) {
 	text := func(change func(r *Report)) string {
 		r := &Report{Model: "m", Text: "book", Available: 100, Evaluation: &evaluate.Evaluation{Tokens: 100, Targets: 99, Windows: 2, Context: 64, Stride: 64,
 			Loss: evaluate.Mean{Mean: 1, Error: 0.1}, Perplexity: jsonfloat.Number(math.E),
-			Results: []evaluate.Result{{Recipe: "mxfp8", Mode: evaluate.Both, Perplexity: 3, SameTop: 0.5}}}}
+			Results: []evaluate.Result{{Recipe: "mxfp8", Mode: evaluate.Both, Perplexity: 3, SameTop: 0.5, LargestLogit: evaluate.Largest{Value: 1}}}}}
 		change(r)
 		var b bytes.Buffer
 		require.NoError(t, r.WriteText(&b, 5))
@@ -40,6 +40,7 @@ func TestSentences(t *testing.T) {
 		"all":   text(func(r *Report) { r.LayerWindows, r.LayerTargets = 2, 99; r.Results[0].Layers = parts(3, 2) }),
 		"input": text(func(r *Report) { r.InputScales = 21 }),
 		"plain": text(func(r *Report) { r.Results = nil }),
+		"equal": text(func(r *Report) { r.Results[0].LargestLogit.Value = 0 }),
 		"budget": text(func(r *Report) {
 			r.Stored = "BF16"
 			r.Budget = NewBudget(5, 4.5, nil, []Choice{{Recipe: "a"}, {Recipe: "b"}}, &evaluate.Evaluation{}, r.Evaluation)
@@ -49,7 +50,7 @@ func TestSentences(t *testing.T) {
 	for _, x := range []struct{ sentence, of, not string }{
 		{"mxfp8, weights: logits are NaN or infinite for 3 of 99 tokens. mxfp8: with weights and activations", "alone nan", "whole"},
 		{"m: 99 tokens of book were predicted, in 2 windows of 64.", "whole", "one"},
-		{"; the text has 500.", "some", "whole"},
+		{"; the text has 500 tokens.", "some", "whole"},
 		{"of 64. The model has static scales of inputs for 21 weights, which are not used. ", "input", "whole"},
 		{"of 64 with stride 32", "steps", "front"},
 		{"each behind 1 token that the tokenizer puts before a text", "front", "steps"},
@@ -61,6 +62,11 @@ func TestSentences(t *testing.T) {
 		{"mxfp8, both: logits are NaN or infinite for 3 of 99 tokens.", "nan", "whole"},
 		{"quantized perplexity change KL same top", "whole", "plain"},
 		{"50.00%", "whole", "plain"},
+		{"with weights and activations quantized, no logit changes.", "equal", "whole"},
+		{"mxfp8 both 3 0% 0 50.00%", "equal", "nan"},
+		{"changes by +0.00 ± 0% ", "whole", "equal"},
+		{"said with --recipe, such as --recipe fp8,nvfp4-te.", "plain", "whole"},
+		{"Perplexity with weights in BF16, computed in FP32: 2.7183 ± 0.3", "budget", "whole"},
 		{"mxfp8, both, each alone on 64 tokens", "alone", "whole"},
 		{"layer 1 alone diverges the most, by 2 nats a token of the 2.5 to which layers add up.", "alone", "all"},
 		{"layer 0 alone diverges the most, by 3 nats a token of the 5 to which layers add up; all together diverge by 0.", "all", "alone"},
@@ -137,23 +143,22 @@ func TestBudgetFinding(t *testing.T) {
 		require.Contains(t, texts[name], "FP32")
 	}
 	for _, x := range []struct{ sentence, of, not string }{
-		{"It loses 0.19 ± 0.004 nats a token less than mxfp4, of 4.25, the best of those for all linear layers that fit", "less", "more"},
-		{"It loses 0.19 ± 0.004 nats a token less", "loss", "around"},
-		{"less than", "less", "few"},
-		{"less than", "loss", "closer"},
-		{"It loses 0.25 ± 0.02 nats a token more than mxfp4", "more", "less"},
-		{"its distribution is closer to that of FP32, by 0.19 ± 0.004 nats.", "less", "around"},
-		{"its distribution is further from that of FP32, by 0.25 ± 0.02 nats.", "more", "less"},
-		{"Its loss is not told apart from that of mxfp4", "around", "less"},
+		{"Of single recipes that fit, mxfp4, of 4.25 bits, loses least. The mixed one loses 0.19 ± 0.004 nats a token less", "less", "more"},
+		{"The mixed one loses 0.19 ± 0.004 nats a token less", "loss", "around"},
+		{"a token less", "less", "few"},
+		{"a token less", "loss", "closer"},
+		{"The mixed one loses 0.25 ± 0.02 nats a token more", "more", "less"},
+		{"the mixed one diverges less from FP32, by 0.19 ± 0.004 nats.", "less", "around"},
+		{"the mixed one diverges more from FP32, by 0.25 ± 0.02 nats.", "more", "less"},
+		{"Neither their losses nor their divergences from FP32 are told apart.", "around", "less"},
 		{"A mixed recipe of 4.75 bits a weight fits into 5, and its logits are NaN or infinite for 2 tokens.", "nan", "less"},
-		{"nats a token less than mxfp8, of 8.25, the best of those for all linear layers that fit", "nans", "less"},
-		{"nats a token less than mxfp8, of 8.25, the best of those for all linear layers that fit", "two", "less"},
+		{"Of single recipes that fit, mxfp8, of 8.25 bits, loses least. The mixed one loses ", "nans", "less"},
+		{"Of single recipes that fit, mxfp8, of 8.25 bits, loses least. The mixed one loses ", "two", "less"},
 		{"no recipe for all linear layers that does has finite logits. It loses", "all nans", "none"},
-		{"; nor are their divergences from FP32 told apart.", "around", "closer"},
-		{"; their divergences from FP32 are not told apart.", "loss", "around"},
-		{"Its loss is not told apart from that of mxfp4, of 4.25, the best of those for all linear layers that fit; its distribution is closer", "closer", "less"},
-		{"7 windows are too few to tell what it loses from mxfp4", "few", "less"},
-		{"Nothing mixed was found better within 5 bits a weight than mxfp4 for all linear layers, of 4.75.", "one", "less"},
+		{"nats a token less; their divergences from FP32 are not told apart.", "loss", "around"},
+		{"mxfp4, of 4.25 bits, loses least. Their losses are not told apart; the mixed one diverges less", "closer", "less"},
+		{"mxfp4, of 4.25 bits, loses least. 7 windows are too few to compare the two: 8 would do.", "few", "less"},
+		{"Nothing mixed was found better within 5 bits a weight than mxfp4 for all linear layers, of 4.75 bits.", "one", "less"},
 		{"A mixed recipe of 4.75 bits a weight fits into 5", "less", "one"},
 		{"no recipe for all linear layers does", "none", "less"},
 	} {
@@ -169,19 +174,22 @@ func TestBudgetFinding(t *testing.T) {
 func TestWarnings(t *testing.T) {
 	const model = "Worse than guessing: the perplexity of %s is above 256, the size of the vocabulary, which guessing all tokens alike has. " +
 		"The tokenizer, the text or the model may be another than was meant, or the weights may be broken or untrained: which it is, is not told apart."
+	const even = "The model tells no token from another on this text: it gives all 256 the same probability wherever it predicts one. " +
+		"Its weights may be broken or untrained, such as a head of zeros."
 	const recipe = "y, both, is worse than guessing: its perplexity of 300 is above 256, the size of the vocabulary, and that of the model is %s."
 	for _, c := range []struct {
 		perplexity, x, y float64
 		warns            []string
 	}{
-		{256, 256, 256, nil},
+		{256, 256, 256, []string{even}},
+		{255.9, 256, 256, nil},
 		{256.5, 10, 300, []string{fmt.Sprintf(model, "256.5 ± 0.3")}},
 		{math.Inf(1), 10, 10, []string{fmt.Sprintf(model, "+Inf ± +Inf")}},
 		{20, 256, 300, []string{fmt.Sprintf(recipe, "20 ± 0.02")}},
 		{20, math.NaN(), 300, []string{fmt.Sprintf(recipe, "20 ± 0.02")}}, // which has a sentence of its own
 		{20, 21, 22, nil},
 	} {
-		r := &Report{Model: "m", Text: "book", Evaluation: &evaluate.Evaluation{Vocabulary: 256, Targets: 9, Windows: 2,
+		r := &Report{Model: "m", Text: "book", Evaluation: &evaluate.Evaluation{Vocabulary: 256, Targets: 9, Uneven: jsonfloat.Number(math.Abs(c.perplexity - 256)), Windows: 2,
 			Loss: evaluate.Mean{Error: 0.001}, Perplexity: jsonfloat.Number(c.perplexity),
 			Results: []evaluate.Result{{Recipe: "x", Perplexity: jsonfloat.Number(c.x)}, {Recipe: "y", Perplexity: jsonfloat.Number(c.y)}}}}
 		for i := range r.Results {
@@ -199,7 +207,7 @@ func TestWarnings(t *testing.T) {
 			require.Contains(t, object.String(), says)
 		}
 		for _, all := range []string{text.String(), page.String(), object.String()} {
-			require.Equal(t, len(c.warns), strings.Count(strings.ToLower(strings.Join(strings.Fields(all), " ")), "worse than guessing"))
+			require.Equal(t, len(c.warns), strings.Count(strings.ToLower(strings.Join(strings.Fields(all), " ")), "worse than guessing")+strings.Count(all, "tells no token"))
 		}
 	}
 }

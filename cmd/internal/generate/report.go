@@ -86,12 +86,10 @@ func (r *Report) Summary() string {
 		return b.String()
 	}
 	each := r.WeightBytes + r.CacheBytes
-	fmt.Fprintf(&b, "; decode %s, in %s that read %s each", r.Decode, textout.Count(r.Steps, "step"),
-		size(each))
+	fmt.Fprintf(&b, "; decode %s, reading %s a step", r.Decode, size(each))
 	if r.ReadRate > 0 {
 		rate := float64(each) * float64(r.Steps) / r.Decode.Seconds
-		fmt.Fprintf(&b, ": %.2g%% of the %s GB/s at which %d threads read 256 MiB here",
-			100*rate/r.ReadRate, textout.Rate(r.ReadRate/1e9), r.Workers)
+		fmt.Fprintf(&b, ", %.2g%% of this memory's %s GB/s", 100*rate/r.ReadRate, textout.Rate(r.ReadRate/1e9))
 	}
 	return b.String()
 }
@@ -123,8 +121,7 @@ func (r *Report) why() string {
 }
 
 func (s Speed) String() string {
-	return fmt.Sprintf("%s in %.2g s, %s a second", textout.Count(s.Tokens, "token"), s.Seconds,
-		textout.Rate(s.Rate))
+	return fmt.Sprintf("%s at %s/s", textout.Count(s.Tokens, "token"), textout.Rate(s.Rate))
 }
 
 // size writes a number of bytes.

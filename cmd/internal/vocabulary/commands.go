@@ -16,7 +16,7 @@ var commands = []struct{ words, meant string }{
 	{"perplexity ppl eval accuracy quality loss", "evaluate"},
 	{"sample chat complete prompt infer inference run", "generate"},
 	{"benchmark perf speed throughput peak roofline", "bench"},
-	{"info show ls list cat dump describe view stats print head", "inspect"},
+	{"info show ls list cat dump describe view stats print head analyze analyse", "inspect"},
 	{"calibrate calibration", "convert with --calibrate"},
 	{"smooth smoothquant", "convert with --smooth"},
 	{"quant compress cast", "quantize for a file or convert for a model as a loader wants it"},
@@ -35,6 +35,7 @@ var commands = []struct{ words, meant string }{
 	{"play page gui ui web", "explore"},
 	{"example examples tutorial start init quickstart samples", "demo"},
 	{"recipe recipes formats profiles", "help recipes"},
+	{"merge split shard upload push pull", ""}, // no command does it, whatever is spelt like it
 }
 
 // Command returns which command may have been meant by a name that is none of some, as the end of
@@ -42,7 +43,7 @@ var commands = []struct{ words, meant string }{
 func Command(name string, all []string) string {
 	for _, c := range commands {
 		if slices.Contains(strings.Fields(c.words), strings.ToLower(name)) {
-			return question([]string{c.meant})
+			return question(slices.DeleteFunc([]string{c.meant}, func(m string) bool { return m == "" }))
 		}
 	}
 	return Hint(name, all)

@@ -21,7 +21,6 @@ func (e *Error) Error() string { return e.text }
 // Unknown returns the error about a name that is none of a kind, such as "recipe", of which some
 // are taken.
 func Unknown(kind, name string, taken []string) error {
-	const most = 12 // names that an error lists
 	text := fmt.Sprintf("there is no %s %.80q", kind, name)
 	what, meant := looked(name, taken)
 	if what != "" {
@@ -30,12 +29,24 @@ func Unknown(kind, name string, taken []string) error {
 	switch {
 	case len(meant) > 0:
 		text += question(meant)
-	case len(taken) <= most:
-		text += ": want one of " + strings.Join(taken, ", ")
-	case kind == "recipe":
+	case kind == "recipe" && len(taken) > most/2:
 		text += ": octavo help recipes lists them"
+	default:
+		text += ": want one of " + List(taken)
 	}
 	return &Error{text}
+}
+
+// most is how many names an error lists: those of all layouts, not of all recipes.
+const most = 24
+
+// List lists names that are taken, or the first of more than an error lists, which are recipes.
+func List(taken []string) string {
+	const first = 6
+	if len(taken) <= most {
+		return strings.Join(taken, ", ")
+	}
+	return strings.Join(taken[:first], ", ") + " or others, which octavo help recipes lists"
 }
 
 // Hint returns what may have been meant by a name that is none of those that are taken, as the
@@ -145,12 +156,19 @@ var meanings = []struct{ words, names string }{
 	{"fp32 f32 float32 none full", "none fp32 f32"},
 	{"compressed-tensors llm-compressor", "compressed-tensors nvfp4-compressed-tensors mx-compressed-tensors"},
 	{"modelopt", "modelopt-fp8 modelopt-nvfp4 nvfp4-modelopt mx-modelopt"},
+	{"vllm", "ct-fp8-dynamic ct-nvfp4 ct-fp8-block"},
+	{"sglang", "ct-fp8-dynamic deepseek-v3 modelopt-nvfp4"},
+	{"transformers", "deepseek-v3 ct-fp8-dynamic ct-mxfp4"},
+	{"tensorrt-llm", "modelopt-fp8 modelopt-nvfp4"},
 	{"autofp8", "autofp8 fp8 torchao-tensorwise"},
 	{"modelopt-fp8", "modelopt-fp8 torchao-tensorwise"},
 }
 
 // integers are names of quantization to whole numbers, which octavo does not do.
 const integers = "int8 int4 int3 int2 i8 i4 uint8 uint4 w8a8-int8 w4a16-int4 q8-0 q4-0 q4-k q8 q4 nf4 gptq awq bnb bitsandbytes"
+
+// loaders are programs that load layouts, each some.
+const loaders = "vllm sglang transformers tensorrt-llm"
 
 // meaning returns what a name is, beside a recipe, in words, and names for the same or for what
 // belongs to it.
@@ -173,6 +191,8 @@ func meaning(name string) (what string, meant []string) {
 		return "a recipe", meant
 	case err == nil:
 		return "a layout of checkpoints", append(meant, ofLayout(layout)...)
+	case slices.Contains(strings.Fields(loaders), word):
+		return "a loader", meant
 	case slices.Contains(precisions(), word):
 		return "a recipe of plan", meant
 	case slices.Contains(libraries(), word):
@@ -239,14 +259,14 @@ func Holding(names []string) (all []*checkpoint.Layout, err error) {
 		if away == 0 {
 			all = append(all, l)
 		} else if away < nearest {
-			nearest, instead = away, fmt.Sprintf("layout %s does with %s", l, strings.Join(others, " and "))
+			nearest, instead = away, fmt.Sprintf("the nearest, %s, has %s", l, strings.Join(others, " and "))
 		}
 	}
 	if len(all) > 0 {
 		return all, nil
 	}
 	together := map[bool]string{true: " together"}[len(names) > 1]
-	return nil, &Error{fmt.Sprintf("no layout of convert holds weights by %s%s: %s", strings.Join(names, " and "), together, instead)}
+	return nil, &Error{fmt.Sprintf("convert has no layout for weights by %s%s: %s", strings.Join(names, " and "), together, instead)}
 }
 
 // nearestIn returns the recipe most like a given one that a layout can have for any weight, and how
