@@ -95,7 +95,11 @@ func (v *Verdict) Failure() string {
 	if v.Demand == "bits" {
 		how = "differ from "
 	}
-	return fmt.Sprintf("%d of %s %s%s", v.Comparison.Outside, v.looked(), how, v.what())
+	text := fmt.Sprintf("%d of %s %s%s", v.Comparison.Outside, v.looked(), how, v.what())
+	if v.other.right() {
+		text += " for sums in float32, as those of a correct kernel of " + v.other.kernel.Model.Name + " are"
+	}
+	return text
 }
 
 func (v *Verdict) what() string {

@@ -62,6 +62,8 @@ type Verdict struct {
 	// errorMap is the errors over the rows and columns of C, in units of the bound or, where
 	// bits are claimed, of the last place.
 	errorMap *verdict.Map
+	// other is the verdict under the bound of a GPU whose bits the result has, or nil.
+	other *other
 }
 
 // Operand says what an operand is.
