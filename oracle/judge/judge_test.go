@@ -483,3 +483,20 @@ func TestCancelled(t *testing.T) {
 		require.ErrorIs(t, err, context.Canceled)
 	}
 }
+
+// TestBuried: the largest error in ulp is said to be no measure where the error is as large as
+// the element and is allowed, and not where it is smaller, or not allowed.
+func TestBuried(t *testing.T) {
+	for _, x := range []struct {
+		got, want oracle.Number
+		outside   int
+		demand    string
+		buried    bool
+	}{{3, 1, 0, "bound", true}, {-1, 1, 0, "bound", true}, {1.5, 1, 0, "bound", false}, {3, 1, 1, "bound", false}, {3, 1, 0, "bits", false}} {
+		v := Verdict{M: 1, N: 1, Demand: x.demand}
+		v.Comparison.Outside = x.outside
+		v.Comparison.MaxULP = &oracle.ElementError{Got: x.got, Want: x.want}
+		v.Comparison.MaxBound = v.Comparison.MaxULP
+		require.Equal(t, x.buried, strings.Contains(strings.Join(strings.Fields(text(t, &v)), " "), "its products cancel to less than its bound"), x)
+	}
+}

@@ -139,8 +139,12 @@ func (o Operand) shares() string {
 		return "each row"
 	case o.Block == "tensor":
 		return "the tensor"
-	case rows == "all":
-		return cols + " columns of all rows"
+	case rows == "all": // of a block, it may be: who reads a grid of one row cannot tell
+		all := 1
+		for _, n := range o.Shape[:max(len(o.Shape)-1, 0)] {
+			all *= n
+		}
+		return fmt.Sprintf("%dx%s", all, cols)
 	case cols == "all":
 		return rows + " rows"
 	}

@@ -193,7 +193,7 @@ func TestDistinct(t *testing.T) {
 	for _, pattern := range []oracle.Pattern{oracle.Bell, oracle.Ties} {
 		found, _, logged := limit(true, pattern)
 		require.Equal(t, 2, found)
-		require.Contains(t, logged, `operand "a": its scales have 2 distinct values in 2048: `)
+		require.Contains(t, logged, `operand "a": its 2048 scales have 2 distinct values, and `)
 	}
 }
 
