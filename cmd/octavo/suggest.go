@@ -95,11 +95,11 @@ func (o oneOf) Set(text string) error {
 		if slices.Contains(o.names, name) {
 			continue
 		}
-		if hint := vocabulary.Hint(name, o.names); hint != "" {
-			what, _, _ := strings.Cut(err.Error(), ": want one of ")
+		hint := vocabulary.Hint(name, o.names)
+		if what, _, _ := strings.Cut(err.Error(), ": want one of "); strings.HasSuffix(hint, "?") {
 			return errors.New(what + hint)
 		}
-		return err
+		return fmt.Errorf("%w%s", err, hint)
 	}
 	return err
 }
