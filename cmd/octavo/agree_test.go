@@ -53,7 +53,7 @@ func agreeDumps(t *testing.T) (model, right, wrong string) {
 func TestAgree(t *testing.T) {
 	model, right, wrong := agreeDumps(t)
 	out := succeed(t, "agree", "--model", model, right, right)
-	require.Contains(t, out, "right: what was looked at of 2 layers is within the bounds of what is claimed")
+	require.Contains(t, out, "PASS: what was looked at of 2 layers is within the bounds of what is claimed")
 	page := filepath.Join(t.TempDir(), "page.html")
 	r := octavo(nil, "agree", "--model", model, right, wrong, "--json", "--html", page)
 	require.Equal(t, 1, r.status, r.stderr)

@@ -174,7 +174,7 @@ func TestVerifyAttentionNames(t *testing.T) {
 	}
 	right, wrong := file("honest"), file("wrong")
 	require.Equal(t, succeed(t, with(right, "--out", "mine")...), succeed(t, with(right+":mine")...))
-	require.Contains(t, succeed(t, with(right+":mine")...), "right: all ")
+	require.Contains(t, succeed(t, with(right+":mine")...), "PASS: all ")
 	require.Contains(t, octavo(nil, with(wrong+":mine")...).stdout, "scales are rounded up to powers of two")
 	require.Equal(t, 1, octavo(nil, with(right+":zeros")...).status)
 	fail(t, 1, `"out"`, with(right)...)

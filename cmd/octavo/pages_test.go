@@ -183,16 +183,16 @@ func TestReportPages(t *testing.T) {
 		notJudged   string
 		look        bool
 	}{
-		{"audit", "the test lets", []string{"audit", "--generate", "64x64x512", "--rtol", "1e-2", "--atol", "1e-1", "--type", "bf16"},
+		{"audit", "FAIL: the test lets", []string{"audit", "--generate", "64x64x512", "--rtol", "1e-2", "--atol", "1e-1", "--type", "bf16"},
 			has{"Faults that pass": 0, "Correct kernels": 0, "Faults that are caught": 0}, "within honest rounding", false},
-		{"audit-case", "the test lets", []string{"audit", "--case", "flashinfer-4685"}, has{"What was reported": 0}, "changes nothing", true},
+		{"audit-case", "FAIL: the test lets", []string{"audit", "--case", "flashinfer-4685"}, has{"What was reported": 0}, "changes nothing", true},
 		{"identify", "ada-mma, b-then-a", []string{"identify", probes, "--got", answers}, has{"Others": 0}, "other shapes", false},
 		{"identify-unknown", "unknown: the answers are no sums", []string{"identify", probes, "--got", guessed}, has{"Others": 0}, "other shapes", true},
 		{"identify-quantizer", "5 ways to quantize give all bits and cannot be told apart", []string{"identify", "quantizer", x, "--scales", "tiles"}, has{"Same": 5, "Nearest": 0}, "blocks other than", false},
 		{"certify", "PASS: every bit", []string{"certify", "--steps", "1", "--vary", "workers,order"}, has{"First differences": 1, "Certificates": 2}, "micro-batches", false},
 		{"certify-faults", "PASS: 6 of 6 found in their step by the twin, 4 without one", []string{"certify", "--faults"}, has{"Faults": 7}, "", true},
-		{"verify-quantizer", "wrong: 0 of 200 scales and 1 of 6400 codes", []string{"verify", "quantizer", x, "--codes", "one", "--format", "e2m1", "--recipe", "mx-rceil"}, has{}, "", true},
-		{"verify-cache", "wrong: ", []string{"verify", "cache", filepath.Join(exhibit, "input.safetensors"), "--got", filepath.Join(exhibit, "wrong.safetensors")}, has{}, "", false},
+		{"verify-quantizer", "FAIL: 0 of 200 scales and 1 of 6400 codes", []string{"verify", "quantizer", x, "--codes", "one", "--format", "e2m1", "--recipe", "mx-rceil"}, has{}, "", true},
+		{"verify-cache", "FAIL: ", []string{"verify", "cache", filepath.Join(exhibit, "input.safetensors"), "--got", filepath.Join(exhibit, "wrong.safetensors")}, has{}, "", false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			file := at(test.name + ".html")

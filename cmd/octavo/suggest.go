@@ -100,16 +100,22 @@ type oneOf struct {
 	names []string
 }
 
-// Set adds to an error which name may have been meant.
+// Set says in an error which name may have been meant, in place of all that there are, which
+// --help lists.
 func (o oneOf) Set(text string) error {
 	err := o.Value.Set(text)
 	if err == nil || errors.As(err, new(*vocabulary.Error)) {
 		return err
 	}
 	for name := range strings.SplitSeq(text, ",") {
-		if !slices.Contains(o.names, name) {
-			return fmt.Errorf("%w%s", err, vocabulary.Hint(name, o.names))
+		if slices.Contains(o.names, name) {
+			continue
 		}
+		hint := vocabulary.Hint(name, o.names)
+		if what, _, _ := strings.Cut(err.Error(), ": want one of "); strings.HasSuffix(hint, "?") {
+			return errors.New(what + hint)
+		}
+		return fmt.Errorf("%w%s", err, hint)
 	}
 	return err
 }

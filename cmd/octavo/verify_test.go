@@ -441,6 +441,7 @@ func TestVerifyUsage(t *testing.T) {
 	fail(t, 2, `required flag(s) "got" not set`, "verify", l.path, "--a", "x", "--a-scales", "xs",
 		"--a-block", "row", "--b", "w", "--b-scales", "ws", "--b-block", "row")
 	fail(t, 2, `unknown model "h100": want one of ada-mma`, l.args(got, "--model", "h100")...)
+	fail(t, 2, `unknown model "hopper": did you mean hopper-mma or hopper-wgmma? (see octavo verify --help)`, l.args(got, "--bound", "hopper")...)
 	fail(t, 1, `"blackwell-nvfp4" has no operands of format E4M3`,
 		l.args(got, "--model", "blackwell-nvfp4")...)
 	fail(t, 2, `unknown model "bf16"`, l.args(got, "--bound", "bf16")...)

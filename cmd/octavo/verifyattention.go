@@ -14,6 +14,7 @@ import (
 	"github.com/octavo-fp8/octavo/attention"
 	"github.com/octavo-fp8/octavo/cmd/internal/verify"
 	"github.com/octavo-fp8/octavo/internal/operands"
+	verdicts "github.com/octavo-fp8/octavo/internal/verdict"
 	"github.com/octavo-fp8/octavo/oracle/flash"
 	judged "github.com/octavo-fp8/octavo/oracle/judge/attention"
 	"github.com/octavo-fp8/octavo/progress"
@@ -71,7 +72,7 @@ func (v *verifyAttentionFlags) run(cmd *cobra.Command, args []string) error {
 				what = name
 			}
 		}
-		return r, failure(r.Pass, r.Outcome, what, strings.TrimPrefix(r.Title(), "wrong: ")), nil
+		return r, failure(r.Pass, r.Outcome, what, verdicts.Failure(r.Title())), nil
 	})
 }
 

@@ -106,7 +106,7 @@ func TestVerifyAttentionInAnyLayout(t *testing.T) {
 	a := attend(t)
 	bits := []string{"--kernel", "octavo-e4m3", "--bits"}
 	text := succeed(t, verifyAttention(a.write(t), bits...)...)
-	require.Contains(t, text, "right: all 640 elements are within their bounds")
+	require.Contains(t, text, "PASS: all 640 elements are within their bounds")
 	require.Contains(t, text, "bits: 640 of 640 elements and 40 of 40 log-sum-exps")
 
 	tokens := a.write(t,
@@ -137,7 +137,7 @@ func TestVerifyAttentionFindsTheWrongElement(t *testing.T) {
 	page := filepath.Join(t.TempDir(), "page.html")
 	r := octavo(nil, verifyAttention(a.write(t), "--html", page)...)
 	require.Equal(t, 1, r.status, r.stderr)
-	require.Contains(t, r.stdout, "wrong: 1 of 640 elements and 0 log-sum-exps")
+	require.Contains(t, r.stdout, "FAIL: 1 of 640 elements and 0 log-sum-exps")
 	require.Contains(t, r.stdout, "sequence 1, head 2, row 3, column 7: got ")
 	html, err := os.ReadFile(page)
 	require.NoError(t, err)
@@ -174,7 +174,7 @@ func TestVerifyAttentionNamesFaults(t *testing.T) {
 		}
 	}
 	require.Contains(t, succeed(t, "verify", "attention", "--inject", "none", "--kernel",
-		"fa3-hopper", "--bits", "--quiet"), "right: ")
+		"fa3-hopper", "--bits", "--quiet"), "PASS: ")
 }
 
 func TestVerifyAttentionRefuses(t *testing.T) {

@@ -134,7 +134,7 @@ func TestVerifyAttentionReadsScales(t *testing.T) {
 				filetest.F32("out", []int{heads, queries, valueDim}, out...), filetest.F32("lse",
 					[]int{heads, queries}, lse...))
 			text := succeed(t, attentionBits(path, test.more...)...)
-			require.Contains(t, text, "right: all 384 elements", what)
+			require.Contains(t, text, "PASS: all 384 elements", what)
 			require.Contains(t, text, "bits: 384 of 384", what)
 		}
 	}
@@ -222,7 +222,7 @@ func TestVerifyAttentionOutputs(t *testing.T) {
 		path := filetest.Write(t, nil, files[0], files[1], files[2], out,
 			filetest.F32("lse", []int{2, 5}, got.LSE...))
 		text := succeed(t, "verify", "attention", path, "--kernel", "octavo-bf16", "--bits", "--quiet")
-		require.Contains(t, text, "right: all 320 elements")
+		require.Contains(t, text, "PASS: all 320 elements")
 		require.Contains(t, text, "output: "+cast.String())
 		require.Contains(t, succeed(t, "verify", "attention", path, "--quiet"), "P in bf16")
 
@@ -245,7 +245,7 @@ func TestVerifyAttentionOutputs(t *testing.T) {
 			flash.Float16: 0x1p-9}[cast]
 		numbers[17] *= 1 + step
 		args[2] = write()
-		require.Contains(t, octavo(nil, args...).stdout, "wrong: 1 of 320 elements", cast.String())
+		require.Contains(t, octavo(nil, args...).stdout, "FAIL: 1 of 320 elements", cast.String())
 	}
 }
 
@@ -305,7 +305,8 @@ func TestVerifyAttentionSums(t *testing.T) {
 	path := gpuCase(t, r, 300, "hopper-wgmma", 0)
 	fail(t, 1, "--promote is for GPU models", onGPU(path, "--promote", "64")...)
 	fail(t, 1, "--promote is for GPU models", onGPU(path, "--sums", "float32", "--promote", "64")...)
-	fail(t, 2, "want one of float32, exact, ", onGPU(path, "--sums", "hoper")...)
+	fail(t, 2, "want one of float32, exact, ", onGPU(path, "--sums", "abacus")...)
+	fail(t, 2, `"hoper": did you mean `, onGPU(path, "--sums", "hoper")...)
 	fail(t, 1, "tile 70000 must be from 0 to 65536", onGPU(path, "--tile", "70000")...)
 	fail(t, 1, "splits 70000 must be from 0 to 65536", onGPU(path, "--splits", "70000")...)
 }
@@ -328,7 +329,7 @@ func TestVerifyAttentionAccusesNoGPU(t *testing.T) {
 		}
 		undecided++
 		require.Equal(t, 3, res.status)
-		require.Contains(t, text, "undecided: ")
+		require.Contains(t, text, "UNDECIDED: ")
 		require.Contains(t, res.stderr, "say with --sums how the kernel adds")
 		require.Contains(t, text, "with --sums hopper-wgmma nothing is outside of its bound")
 		succeed(t, onGPU(path, "--sums", sums)...)
@@ -412,7 +413,7 @@ func TestVerifyAttentionOfDifferentLengths(t *testing.T) {
 	packed := filetest.Write(t, nil, append(ofQ, raw("k", []int{keys, kv, dim}, joined(kv, dim, k...)),
 		raw("v", []int{keys, kv, valueDim}, joined(kv, valueDim, v...)))...)
 	text := succeed(t, attentionBits(packed, append(args, "--cu-seqlens-k", "cuk")...)...)
-	require.Contains(t, text, "right: all 384 elements")
+	require.Contains(t, text, "PASS: all 384 elements")
 	require.Contains(t, text, "4 sequences of 4 query heads")
 	require.Contains(t, strings.Join(strings.Fields(text), " "), "0 to 3 queries, 0 to 65 keys")
 
@@ -525,7 +526,7 @@ func TestVerifyAttentionOfAnEmptySequence(t *testing.T) {
 	}
 	args := []string{"--cu-seqlens-q", "cuq", "--cu-seqlens-k", "cuk"}
 	text := succeed(t, attentionBits(write(out), args...)...)
-	require.Contains(t, text, "right: all 192 elements")
+	require.Contains(t, text, "PASS: all 192 elements")
 	for _, name := range []string{"Q", "K", "V"} {
 		require.Contains(t, text, name+": E4M3, one scale")
 	}

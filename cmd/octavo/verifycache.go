@@ -10,6 +10,7 @@ import (
 	"github.com/octavo-fp8/octavo/attention"
 	"github.com/octavo-fp8/octavo/cmd/internal/verify"
 	"github.com/octavo-fp8/octavo/fp8"
+	verdicts "github.com/octavo-fp8/octavo/internal/verdict"
 	judged "github.com/octavo-fp8/octavo/oracle/judge/cache"
 	"github.com/octavo-fp8/octavo/progress"
 	"github.com/octavo-fp8/octavo/tensor"
@@ -76,6 +77,6 @@ func (v *verifyCacheFlags) run(cmd *cobra.Command, args []string) error {
 		if err != nil {
 			return nil, nil, err
 		}
-		return r, failure(r.Pass, r.Outcome, v.Got, strings.TrimPrefix(r.Title(), "wrong: ")), nil
+		return r, failure(r.Pass, r.Outcome, v.Got, verdicts.Failure(r.Title())), nil
 	})
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/octavo-fp8/octavo/cmd/internal/vocabulary"
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/internal/operands"
+	verdicts "github.com/octavo-fp8/octavo/internal/verdict"
 	"github.com/octavo-fp8/octavo/oracle/fault"
 	judged "github.com/octavo-fp8/octavo/oracle/judge/quantizer"
 	"github.com/octavo-fp8/octavo/progress"
@@ -117,7 +118,7 @@ func (v *verifyQuantizerFlags) run(cmd *cobra.Command, args []string) error {
 		if path, _, ok := operands.InFile(v.Codes); ok {
 			what = path
 		}
-		return r, failure(r.Pass, r.Outcome, what, strings.TrimPrefix(r.Title(), "wrong: ")), nil
+		return r, failure(r.Pass, r.Outcome, what, verdicts.Failure(r.Title())), nil
 	})
 }
 

@@ -92,7 +92,7 @@ func TestVerifyQuantizer(t *testing.T) {
 	} {
 		out, _, code := quantizer(append([]string{"verify", "quantizer", path, "--profile", "mx-rceil"}, flags...)...)
 		require.Zero(t, code, "%v: %s", flags, out)
-		require.Contains(t, out, "right: all 200 scales and 6400 codes are those of mx-rceil E2M1 1x32, bit for bit")
+		require.Contains(t, out, "PASS: all 200 scales and 6400 codes are those of mx-rceil E2M1 1x32, bit for bit")
 	}
 	page := filepath.Join(t.TempDir(), "page.html")
 	out, _, code := quantizer("verify", "quantizer", path, "--profile", "mx-rceil", "--codes", "one", "--format", "e2m1", "--json", "--html", page)
@@ -143,7 +143,7 @@ func TestVerifyQuantizerOfQuantize(t *testing.T) {
 		}
 		text, errs, status := quantizer(args...)
 		require.Zero(t, status, text+errs)
-		require.Contains(t, text, "right: all")
+		require.Contains(t, text, "PASS: all")
 	}
 }
 

@@ -18,6 +18,9 @@ const (
 	Undecided = "undecided"
 )
 
+// Failure is a title without what a status says already: that it failed.
+func Failure(title string) string { return strings.TrimPrefix(title, "FAIL: ") }
+
 // Width is that of a line of text.
 const Width = 80
 

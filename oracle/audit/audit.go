@@ -33,7 +33,7 @@ type Options struct {
 	// Seed is that of the operands that are proposed.
 	Seed uint64
 
-	// Progress, unless nil, hears of "reference", "honest", "faults" and "proposal".
+	// Progress, unless nil, hears of "the reference", "correct kernels", "faults" and, of each set of operands, "a better test on exact-sums".
 	Progress progress.Reporter
 	Workers  int // goroutines at most; 0 means GOMAXPROCS, and negative is an error
 }
@@ -254,7 +254,7 @@ func newSubject[T gemm.Output](ctx context.Context, p fault.Product, criteria []
 		return nil, fmt.Errorf("audit: %w", err)
 	}
 	s := &subject[T]{rows: size.M, cols: size.N, criteria: criteria, honest: make([]T, size.M*size.N)}
-	m := meter.New(ctx, o.Progress, "reference", 3)
+	m := meter.New(ctx, o.Progress, "the reference", 3)
 	if err := fault.Inject(ctx, s.honest, fault.Fault{}, p, fault.Options{Workers: o.Workers}); err != nil {
 		return nil, fmt.Errorf("audit: %w", err)
 	}
@@ -390,7 +390,7 @@ func (s *subject[T]) honestKernels(ctx context.Context, p fault.Product, claimed
 	if claimed {
 		all = slices.DeleteFunc(all, func(k correct[T]) bool { return !k.claimed })
 	}
-	m := meter.New(ctx, o.Progress, "honest", int64(len(all)))
+	m := meter.New(ctx, o.Progress, "correct kernels", int64(len(all)))
 	honest := make([]Honest, 0, len(all))
 	c := make([]T, len(s.want))
 	for _, k := range all {

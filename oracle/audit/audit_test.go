@@ -377,7 +377,7 @@ func TestReport(t *testing.T) {
 	require.Contains(t, long.String(), "these are caught:")
 	require.NotContains(t, short.String(), " \n")
 	require.Greater(t, r.Survive, mostSurvivors)
-	listed, _, _ := strings.Cut(short.String(), "\n\nthese are within")
+	listed, _, _ := strings.Cut(short.String(), "\n\na better test")
 	require.True(t, strings.HasSuffix(listed, fmt.Sprintf("\nand %d more", r.Survive-mostSurvivors)), "what is left out is said below its own list: %s", short.String())
 	require.NoError(t, r.WriteJSON(&text))
 	var back Report
@@ -388,7 +388,7 @@ func TestReport(t *testing.T) {
 	var again bytes.Buffer
 	require.NoError(t, back.WriteJSON(&again))
 	require.Equal(t, text.String(), again.String())
-	require.True(t, strings.HasPrefix(short.String(), r.Summary()))
+	require.True(t, strings.HasPrefix(short.String(), "FAIL: "+r.Summary()))
 }
 
 // TestStop has errors, and a context that ends.
@@ -402,12 +402,12 @@ func TestStop(t *testing.T) {
 	ctx, cancel = context.WithCancel(t.Context())
 	ops := map[string]bool{}
 	_, err = Run[float32](ctx, p, test, Options{Progress: progress.Func(func(op string, _, _ int64) {
-		if ops[op] = true; op == "proposal" {
+		if ops[op] = true; strings.HasPrefix(op, "a better test on ") {
 			cancel()
 		}
 	})})
 	require.ErrorIs(t, err, context.Canceled)
-	require.Equal(t, map[string]bool{"reference": true, "honest": true, "faults": true, "proposal": true}, ops)
+	require.Equal(t, map[string]bool{"the reference": true, "correct kernels": true, "faults": true, "a better test on exact-sums": true}, ops)
 
 	_, err = Run[float32](t.Context(), p, Test{}, Options{})
 	require.ErrorIs(t, err, ErrTest)
@@ -480,7 +480,7 @@ func TestSentences(t *testing.T) {
 		require.NoError(t, r.WriteText(&text, true))
 		require.NoError(t, r.WritePage(&text, "octavo audit", ""))
 		texts[name] = strings.Join(strings.Fields(text.String()), " ")
-		require.True(t, strings.HasPrefix(texts[name], r.Summary()))
+		require.True(t, strings.HasPrefix(texts[name], strings.ToUpper(r.outcome())+": "+r.Summary()))
 	}
 	for _, x := range []struct{ sentence, of, not string }{
 		{"the test lets 1 of 1 fault pass", "loose", "tight"},
@@ -506,10 +506,12 @@ func TestSentences(t *testing.T) {
 		{"Faults that pass unseen", "loose", "tight"},
 		{"Faults that are caught", "tight", "loose"},
 		{": changes nothing", "harmless", "tight"},
-		{`<h1 class="pass">the test lets no`, "tight", "harmless"},
-		{`<h1 class="fail">the test lets 1`, "loose", "tight"},
-		{`<h1 class="undecided">`, "empty", "loose"},
-		{`<h1 class="pass">the test lets no`, "tight", "a little wrong reference"},
+		{`<h1 class="pass">PASS: the test lets no`, "tight", "harmless"},
+		{`<h1 class="fail">FAIL: the test lets 1`, "loose", "tight"},
+		{`<h1 class="undecided">UNDECIDED: the test had nothing`, "empty", "loose"},
+		{"PASS: the test lets no", "tight", "a little wrong reference"},
+		{"FAIL: the test lets no", "a little wrong reference", "tight"},
+		{`<h1 class="pass">PASS: the test lets no`, "tight", "a little wrong reference"},
 		{"these are caught", "tight", "loose"},
 	} {
 		if x.of != "" {

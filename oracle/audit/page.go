@@ -12,13 +12,7 @@ import (
 // WritePage writes the report as an HTML page that needs nothing else. command is what
 // repeats it, on the given machine; both may be "".
 func (r *Report) WritePage(w io.Writer, command, machine string) error {
-	p := verdict.Page{Title: r.Summary(), Outcome: verdict.Pass, Command: command, Machine: machine}
-	switch {
-	case r.Survive+r.FalseFailures > 0 || r.wrong() != "":
-		p.Outcome = verdict.Fail
-	case r.Caught == 0:
-		p.Outcome = verdict.Undecided
-	}
+	p := verdict.Page{Title: r.title(), Outcome: r.outcome(), Command: command, Machine: machine}
 	b := &p.Below
 	if wrong := r.wrong(); wrong != "" {
 		b.Put("<p class=\"alarm\">%s</p>\n", wrong)

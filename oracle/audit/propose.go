@@ -86,9 +86,10 @@ func propose[T gemm.Output](ctx context.Context, p fault.Product, faults []fault
 		set.Atol = r.Bound
 		set.Honest = slices.DeleteFunc(slices.Clone(r.Honest), func(h Honest) bool { return !h.Claimed })
 		if set.Name != "given" {
-			q := p
+			q, quiet := p, o
+			quiet.Progress = nil // of what is done in no time
 			q.A, q.B, q.Bias, q.Old = set.a, set.b, set.bias, set.old
-			subject, err := newSubject[T](ctx, q, nil, o)
+			subject, err := newSubject[T](ctx, q, nil, quiet)
 			if err != nil {
 				return nil, err
 			}
@@ -96,12 +97,12 @@ func propose[T gemm.Output](ctx context.Context, p fault.Product, faults []fault
 				subject.bound = nil
 			}
 			subject.reference = subject.right
-			if set.Honest, err = subject.honestKernels(ctx, q, true, o); err != nil {
+			if set.Honest, err = subject.honestKernels(ctx, q, true, quiet); err != nil {
 				return nil, err
 			}
 			set.Atol, _ = subject.size(subject.bound)
 			left := slices.DeleteFunc(slices.Clone(faults), func(f fault.Fault) bool { return seen[f] != nil && seen[f].Outcome == Caught })
-			if outcomes, err = subject.try(ctx, q, left, o, "proposal"); err != nil {
+			if outcomes, err = subject.try(ctx, q, left, o, "a better test on "+set.Name); err != nil {
 				return nil, err
 			}
 		}

@@ -56,7 +56,7 @@ func (r *Report) Summary() string {
 
 // Limits of what a text lists.
 const (
-	mostSurvivors = 20
+	mostSurvivors = 8
 	mostOthers    = 10
 )
 
@@ -67,24 +67,46 @@ func (r *Report) WriteText(w io.Writer, all bool) error {
 	if all {
 		b.survivors, b.others = len(r.Faults), len(r.Faults)
 	}
-	b.line("%s", r.Summary())
+	b.line("%s", r.title())
+	if wrong := r.wrong(); wrong != "" {
+		b.line("%s", wrong)
+	}
+	if r.FalseFailures > 0 { // what is worst is first
+		r.writeHonest(b)
+	}
+	r.writeSurvivors(b)
+	if r.Proposal != nil {
+		r.Proposal.write(b)
+	}
 	b.line("")
 	if r.Case != nil {
 		verdict.WriteTable(b, r.Case.lines())
 		b.line("")
 	}
 	verdict.WriteTable(b, r.terms())
-	if wrong := r.wrong(); wrong != "" {
-		b.line("")
-		b.line("%s", wrong)
+	if r.FalseFailures == 0 {
+		r.writeHonest(b)
 	}
-	r.writeHonest(b)
-	r.writeFaults(b)
+	r.writeOthers(b)
 	if r.Proposal != nil {
-		r.Proposal.write(b)
+		b.list("what the better test does not catch:", r.Proposal.left(), b.others)
 	}
 	return b.Flush()
 }
+
+// outcome is the verdict on the test.
+func (r *Report) outcome() string {
+	switch {
+	case r.Survive+r.FalseFailures > 0 || r.wrong() != "":
+		return verdict.Fail
+	case r.Caught == 0:
+		return verdict.Undecided
+	}
+	return verdict.Pass
+}
+
+// title is the outcome and the summary.
+func (r *Report) title() string { return strings.ToUpper(r.outcome()) + ": " + r.Summary() }
 
 // terms are what was audited.
 func (r *Report) terms() []verdict.Line {
@@ -242,10 +264,8 @@ func values(criteria []Criterion, all []Value) string {
 	return strings.Join(s, ", ")
 }
 
-func (r *Report) writeFaults(b *printer) {
-	b.line("")
-	b.line("%s: %d pass the test unseen, %d are caught, %d are within honest rounding, %d change nothing",
-		textout.Count(len(r.Faults), "fault"), r.Survive, r.Caught, r.Rounding, r.Unchanged)
+// writeSurvivors lists the faults that pass.
+func (r *Report) writeSurvivors(b *printer) {
 	if all := r.of(Survives); len(all) > 0 {
 		b.table("these pass unseen, the farthest from what correct kernels compute first:", func(t *textout.Table) {
 			fmt.Fprintf(t, "%s\telements\trelative L2\tfault\n", r.unit())
@@ -256,6 +276,13 @@ func (r *Report) writeFaults(b *printer) {
 		})
 		b.more(len(all) - b.survivors)
 	}
+}
+
+// writeOthers says what becomes of the other faults.
+func (r *Report) writeOthers(b *printer) {
+	b.line("")
+	b.line("%s: %d pass the test unseen, %d are caught, %d are within honest rounding, %d change nothing",
+		textout.Count(len(r.Faults), "fault"), r.Survive, r.Caught, r.Rounding, r.Unchanged)
 	if b.survivors >= len(r.Faults) {
 		b.list("these are caught:", texts(r.of(Caught)), b.others)
 	}
@@ -323,11 +350,14 @@ func (p *Proposal) write(b *printer) {
 	if p.Unchanged > 0 {
 		b.line("%d change no bit with any of them: they are no faults of this product", p.Unchanged)
 	}
-	var left []string
+}
+
+// left are the faults that it does not catch.
+func (p *Proposal) left() (left []string) {
 	for i := range p.Faults {
 		if f := &p.Faults[i]; f.Outcome != Caught {
 			left = append(left, f.Outcome.String()+"\t"+f.Text)
 		}
 	}
-	b.list("what it does not catch:", left, b.others)
+	return left
 }

@@ -3,6 +3,8 @@ package fault
 import (
 	"fmt"
 	"strings"
+
+	"github.com/octavo-fp8/octavo/internal/textout"
 )
 
 // Explanation is what [Explain] found.
@@ -58,7 +60,7 @@ func (f Finding) String() string {
 			fmt.Fprintf(&s, "(%d) %s", i+1, text)
 		}
 	}
-	fmt.Fprintf(&s, ": explains %d of %d wrong elements looked at, in %d of %d rows", f.Explained, f.Of, f.Rows, f.OfRows)
+	fmt.Fprintf(&s, ": explains %d of %d wrong elements looked at, in %d of %s", f.Explained, f.Of, f.Rows, textout.Count(f.OfRows, "row"))
 	if f.Bits > 0 {
 		fmt.Fprintf(&s, "; %d bit for bit", f.Bits)
 	}

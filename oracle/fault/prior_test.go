@@ -124,7 +124,7 @@ func TestOtherRow(t *testing.T) {
 // only.
 func TestApart(t *testing.T) {
 	f := Finding{Fault: Fault{Kind: "scales-rows-off", Of: A, By: 1}, Explained: 3, Of: 3, Rows: 1, OfRows: 1}
-	require.Equal(t, "the scales of A are read one row too far: explains 3 of 3 wrong elements looked at, in 1 of 1 rows", f.String())
+	require.Equal(t, "the scales of A are read one row too far: explains 3 of 3 wrong elements looked at, in 1 of 1 row", f.String())
 	for i := range 7 {
 		f.Same = append(f.Same, Fault{Kind: "scales-of-tile", Of: A, By: i + 2})
 	}

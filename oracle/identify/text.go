@@ -124,7 +124,7 @@ func (m *Measured) lines(s Setup) (lines []verdict.Line) {
 	}
 	switch {
 	case m.Fused < 2:
-		add("fused products", "none: sums of two at a time")
+		add("fused products", "none: each product is added to the sum by itself, and the sum rounded")
 	case len(m.Groups) > 0:
 		add("fused products", "%d: %s, ...", m.Fused, strings.Join(m.Groups, "; "))
 	default:

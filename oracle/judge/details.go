@@ -2,12 +2,10 @@ package judge
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/octavo-fp8/octavo/oracle"
-	"github.com/octavo-fp8/octavo/oracle/fault"
 )
 
 // FirstLine names the first element that diverges, or is "".
@@ -122,36 +120,22 @@ func (v *Verdict) Clusters() (lines []Line) {
 	return lines
 }
 
-// Explained says what explains the errors, a paragraph each, or that nothing does. After
-// sums of tensor cores it says how to demand those. Where the errors are wrong together only,
-// it says which faults are likely.
-func (v *Verdict) Explained() []string {
-	if v.Power.Alarm() {
-		return v.Power.Result.Likely
+// Explained says what explains the errors, a paragraph each, or that nothing does. Where they
+// are wrong together only, it says which faults are likely. Before that comes what the result
+// is as the sums of a GPU, if it has the bits of such.
+func (v *Verdict) Explained() (texts []string) {
+	known := v.Power.Alarm() || v.Explanation != nil && len(v.Explanation.Findings) > 0
+	if v.other != nil {
+		texts = v.other.explained()
+		if !known {
+			return texts
+		}
 	}
-	if v.Explanation == nil {
-		return nil
+	switch {
+	case v.Power.Alarm():
+		return append(texts, v.Power.Result.Likely...)
+	case v.Explanation == nil:
+		return texts
 	}
-	texts := strings.Split(v.Explanation.String(), "\n")
-	if text := v.meant(); text != "" {
-		texts = slices.Insert(texts, 1, text)
-	}
-	return texts
-}
-
-// meant says of which bits a kernel is right that is meant to sum as it does, where the
-// best explanation is the sums of tensor cores; else it is "".
-func (v *Verdict) meant() string {
-	if v.Demand != "bound" || len(v.Explanation.Findings) == 0 {
-		return ""
-	}
-	f := &v.Explanation.Findings[0].Fault
-	if f.Kind != "unpromoted" && f.Kind != "other-promotion" || f.Where != (fault.Region{}) {
-		return ""
-	}
-	promoted := ""
-	if f.By > 0 {
-		promoted = fmt.Sprintf(", promoted every %d products", f.By)
-	}
-	return fmt.Sprintf("a kernel that is meant to sum so is right if it has the bits of those sums: demand those of model %s%s", f.Model, promoted)
+	return append(texts, strings.Split(v.Explanation.String(), "\n")...)
 }

@@ -48,26 +48,36 @@ func Check[T gemm.Output](ctx context.Context, got, old []T, a, b *tensor.Tensor
 	j.options.Accumulate = old != nil
 	v := j.describe()
 	v.Type = typeOf[T]()
-	looked := got
 	var at []int
 	if o.Sample != nil {
 		if at, v.Sample, err = choose(ctx, j, o.Sample, got, old); err != nil {
 			return nil, err
 		}
+	}
+	if err := decide(ctx, v, j, got, old, at); err != nil {
+		return nil, err
+	}
+	return v, judgeOther(ctx, v, j, got, old, at)
+}
+
+// decide completes the verdict on the elements at the given places, or all if at is nil.
+func decide[T gemm.Output](ctx context.Context, v *Verdict, j *job, got, old []T, at []int) error {
+	looked := got
+	if v.Sample != nil {
 		looked = gather(got, at)
 	}
 	w, err := newWanted(ctx, j, old, at)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if err := w.fillFinite(ctx, j, looked, old); err != nil {
-		return nil, err
+		return err
 	}
 	if err := judge(ctx, v, j, w, looked); err != nil {
-		return nil, err
+		return err
 	}
 	if err := lookTogether(ctx, v, j, got, old); err != nil {
-		return nil, err
+		return err
 	}
 	v.Outcome = verdict.Fail
 	if v.Pass {
@@ -77,9 +87,9 @@ func Check[T gemm.Output](ctx context.Context, got, old []T, a, b *tensor.Tensor
 		}
 	}
 	if v.Pass || v.Doubt != nil {
-		return v, nil
+		return nil
 	}
-	return v, explain(ctx, v, j, w, got, looked, old)
+	return explain(ctx, v, j, w, got, looked, old)
 }
 
 // choose returns the elements to look at.

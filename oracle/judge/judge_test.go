@@ -24,6 +24,7 @@ import (
 
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/gemm"
+	"github.com/octavo-fp8/octavo/internal/verdict"
 	"github.com/octavo-fp8/octavo/oracle"
 	"github.com/octavo-fp8/octavo/oracle/fault"
 	"github.com/octavo-fp8/octavo/tensor"
@@ -345,39 +346,63 @@ func TestExplained(t *testing.T) {
 	require.Contains(t, text(t, v), "What explains them\n  no known fault explains")
 }
 
-// TestMeantSums: of a kernel that sums as tensor cores do, where the exact product is
-// demanded, the verdict says how to demand its bits, and under that claim it passes.
+// TestMeantSums: where the exact product of sums in float32 is demanded of a kernel that sums
+// as tensor cores do, the verdict says with which flags it passes, and so it does. Of one with
+// a fault it says which, as under the bound of its sums.
 func TestMeantSums(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	a, b := operandOf(r, "a", 40, 512, false), operandOf(r, "b", 48, 512, false)
 	for _, x := range []*tensor.Tensor{a, b} {
 		x.Block, x.Scales = tensor.Block{}, x.Scales[:1]
 	}
+	check := func(c []float32, claim Claim) *Verdict {
+		v, err := Check(t.Context(), c, nil, a, b, claim, Options{})
+		require.NoError(t, err)
+		return v
+	}
+	right := make([]float32, 40*48)
+	require.NoError(t, gemm.Multiply(t.Context(), right, a, b, gemm.Options{}))
 	c := make([]float32, 40*48)
-	for promote, want := range map[int]string{0: "those of model hopper-wgmma;", 128: "those of model hopper-wgmma, promoted every 128 products;"} {
+	for promote, flags := range map[int]string{0: "hopper-wgmma", 128: "hopper-wgmma --promote 128"} {
 		kernel := oracle.Kernel{Model: oracle.HopperWGMMA(), Promote: promote}
+		bound := Claim{Accumulation: oracle.Accumulation{Kernel: kernel}}
 		require.NoError(t, oracle.Predict(t.Context(), c, nil, a, b, kernel, oracle.Options{}))
-		v, err := Check(t.Context(), c, nil, a, b, Claim{}, Options{})
-		require.NoError(t, err)
-		require.False(t, v.Pass)
-		require.Contains(t, v.Explained()[0], "as hopper-wgmma sums them")
-		require.Contains(t, v.Explained()[1], "is meant to sum so")
-		require.Contains(t, v.Explained()[1]+";", want)
-		require.Len(t, v.Explained(), 1+len(v.Explanation.Findings))
-		right, err := Check(t.Context(), c, nil, a, b, Claim{Want: Predicted, Kernel: kernel}, Options{})
-		require.NoError(t, err)
-		require.True(t, right.Pass)
+		v := check(c, Claim{})
+		require.Equal(t, verdict.Fail, v.Outcome)
+		require.Contains(t, v.Title(), "of the exact result for sums in float32, as those of a correct kernel of hopper-wgmma are")
+		require.Contains(t, v.Explained()[0], "256 of 256 elements compared have the bits of sums of hopper-wgmma")
+		require.Equal(t, "it passes with --bound "+flags, v.Explained()[1])
+		require.Contains(t, v.Explained()[2], "with --model "+flags+" --scale-order ")
+		require.Contains(t, v.Explained()[3], "as hopper-wgmma sums them")
+		require.True(t, check(c, bound).Pass)
+		require.True(t, check(c, Claim{Want: Predicted, Kernel: kernel}).Pass)
+		require.NotContains(t, check(c, Claim{Want: Canonical}).Title()+text(t, check(c, Claim{Want: Canonical})), "compared have the bits")
 
-		// Not of some rows, and not where other bits are demanded.
-		exact := make([]float32, 40*48)
-		require.NoError(t, oracle.Exact(t.Context(), exact, a, b, oracle.Options{}))
-		copy(exact[16*48:], c[16*48:])
-		for want, got := range map[Want][]float32{Exact: exact, Canonical: c} {
-			v, err := Check(t.Context(), got, nil, a, b, Claim{Want: want}, Options{})
-			require.NoError(t, err)
-			require.False(t, v.Pass)
-			require.NotContains(t, strings.Join(v.Explained(), " "), "is meant to sum so")
+		// The sums of products 256 to 383 are lost in a part of C.
+		part := func(lo, hi int) *tensor.Tensor {
+			x := *a
+			x.Codes = append([]byte(nil), a.Codes...)
+			for i := range 40 {
+				clear(x.Codes[i*512+lo : i*512+hi])
+			}
+			return &x
 		}
+		lost := make([]float32, 40*48)
+		require.NoError(t, oracle.Predict(t.Context(), lost, nil, part(256, 384), b, kernel, oracle.Options{}))
+		copy(lost[8*48:], c[8*48:])
+		v, named := check(lost, Claim{}), check(lost, bound)
+		require.NotEmpty(t, named.Explanation.Findings)
+		require.NotContains(t, v.Title(), "correct kernel")
+		require.Contains(t, v.Explained()[0], "With --bound "+flags+" "+named.Failure())
+		require.Contains(t, strings.Join(v.Explained(), "\n"), strings.Join(named.Explained(), "\n"))
+
+		// Of sums in float32 in which few elements are those of tensor cores nothing is said,
+		// and under another bound neither.
+		few := append([]float32(nil), right...)
+		copy(few[36*48:], c[36*48:])
+		require.False(t, check(few, Claim{}).Pass)
+		require.NotContains(t, text(t, check(few, Claim{})), "compared have the bits")
+		require.NotContains(t, text(t, named), "compared have the bits")
 	}
 }
 
@@ -456,5 +481,22 @@ func TestCancelled(t *testing.T) {
 	for _, want := range []Want{Exact, Canonical, Predicted} {
 		_, err := Check(ctx, make([]float32, 16), nil, a, a, Claim{Want: want, Kernel: oracle.Kernel{Model: oracle.AdaMMA()}}, Options{})
 		require.ErrorIs(t, err, context.Canceled)
+	}
+}
+
+// TestBuried: the largest error in ulp is said to be no measure where the error is as large as
+// the element and is allowed, and not where it is smaller, or not allowed.
+func TestBuried(t *testing.T) {
+	for _, x := range []struct {
+		got, want oracle.Number
+		outside   int
+		demand    string
+		buried    bool
+	}{{3, 1, 0, "bound", true}, {-1, 1, 0, "bound", true}, {1.5, 1, 0, "bound", false}, {3, 1, 1, "bound", false}, {3, 1, 0, "bits", false}} {
+		v := Verdict{M: 1, N: 1, Demand: x.demand}
+		v.Comparison.Outside = x.outside
+		v.Comparison.MaxULP = &oracle.ElementError{Got: x.got, Want: x.want}
+		v.Comparison.MaxBound = v.Comparison.MaxULP
+		require.Equal(t, x.buried, strings.Contains(strings.Join(strings.Fields(text(t, &v)), " "), "its products cancel to less than its bound"), x)
 	}
 }

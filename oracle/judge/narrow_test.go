@@ -56,7 +56,7 @@ func TestOperands(t *testing.T) {
 			"scales": 8, "distinct": 7, "alike": 0.03571428571428571, "outer": {"scales": 2, "rows": 2, "divide": true, "first": 8}}]`, string(text))
 	b.ScaleFormat, b.Outer = tensor.Float32Scales, tensor.Outer{}
 	require.Equal(t, `"b", E2M1 [4 32], one scale for 1x16`, NewOperand(b).String())
-	for block, want := range map[tensor.Block]string{{}: "the tensor", {Rows: 1}: "each row", {Rows: 2}: "2 rows", {Cols: 16}: "16 columns of all rows"} {
+	for block, want := range map[tensor.Block]string{{}: "the tensor", {Rows: 1}: "each row", {Rows: 2}: "2 rows", {Cols: 16}: "4x16"} {
 		require.Equal(t, `"b", E2M1 [4 32], one scale for `+want, Operand{Name: "b", Format: "E2M1", Shape: []int{4, 32}, Block: block.String()}.String())
 	}
 	b.Outer = tensor.Outer{Scales: []float32{1, 2, 3, 4}, Rows: 1}

@@ -173,12 +173,12 @@ func (v *Verdict) Together() string {
 	case p.Result.Alarm && v.modeled():
 		return fmt.Sprintf("ALARM: taken together, the errors of %s are not those of %s: they are larger", p.looked(v), v.sums())
 	case v.modeled():
-		return fmt.Sprintf("Taken together, the errors of %s raise no alarm; none of the results of correct kernels that were measured does", p.looked(v))
+		return fmt.Sprintf("Taken together, the errors of %s raise no alarm; none of the results of correct kernels that were measured raises one", p.looked(v))
 	case p.Result.Alarm:
 		return fmt.Sprintf("ALARM: taken together, the errors of %s are not those of %s: of the results of correct kernels at most one in %s looks like this",
 			p.looked(v), v.sums(), count(1/max(float64(p.Result.P), 1e-15)))
 	}
-	return fmt.Sprintf("Taken together, the errors of %s raise no alarm; of the results of correct kernels at most one in %s does", p.looked(v), count(1/float64(p.Result.Rate)))
+	return fmt.Sprintf("Taken together, the errors of %s raise no alarm; of the results of correct kernels at most one in %s raises one", p.looked(v), count(1/float64(p.Result.Rate)))
 }
 
 // sums names the sums that errors are compared with.

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 	"strconv"
 
 	"github.com/octavo-fp8/octavo/internal/textout"
@@ -95,7 +96,11 @@ func (v *Verdict) Failure() string {
 	if v.Demand == "bits" {
 		how = "differ from "
 	}
-	return fmt.Sprintf("%d of %s %s%s", v.Comparison.Outside, v.looked(), how, v.what())
+	text := fmt.Sprintf("%d of %s %s%s", v.Comparison.Outside, v.looked(), how, v.what())
+	if v.other.right() {
+		text += " for sums in float32, as those of a correct kernel of " + v.other.kernel.Model.Name + " are"
+	}
+	return text
 }
 
 func (v *Verdict) what() string {
@@ -170,7 +175,7 @@ func (v *Verdict) findings() []Line {
 	if v.Demand == "bound" {
 		lines = append(lines, Line{Name: "outside the bound", Value: ofAll(p.Outside, v)})
 	}
-	lines = append(lines, Line{Name: "largest error, ulp", Value: v.place(p.MaxULP)})
+	lines = append(lines, Line{Name: "largest error, ulp", Value: v.place(p.MaxULP) + v.buried()})
 	units := p.MaxBound
 	if v.Exact != nil {
 		lines = append(lines, Line{Name: "outside the bound of the exact result", Value: ofAll(v.Exact.Outside, v)})
@@ -210,6 +215,19 @@ func (v *Verdict) place(p *oracle.ElementError) string {
 		return "0"
 	}
 	return fmt.Sprintf("%s at (%d, %d): got %s, want %s", short(p.Error), p.Row, p.Col, full(p.Got), full(p.Want))
+}
+
+// buried says where the largest error in ulp is of an element that is smaller than its bound, as
+// that error is no more than its bound and no less than the element.
+func (v *Verdict) buried() string {
+	e := v.Comparison.MaxULP
+	if e == nil || v.Demand != "bound" || v.Comparison.Outside > 0 {
+		return ""
+	}
+	if want := math.Abs(float64(e.Want)); !(math.Abs(float64(e.Got)-float64(e.Want)) >= want) {
+		return ""
+	}
+	return "; its products cancel to less than its bound, so that its ulp are no measure"
 }
 
 // short returns a few digits of a number.

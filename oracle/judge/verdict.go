@@ -62,6 +62,8 @@ type Verdict struct {
 	// errorMap is the errors over the rows and columns of C, in units of the bound or, where
 	// bits are claimed, of the last place.
 	errorMap *verdict.Map
+	// other is the verdict under the bound of a GPU whose bits the result has, or nil.
+	other *other
 }
 
 // Operand says what an operand is.
@@ -137,8 +139,12 @@ func (o Operand) shares() string {
 		return "each row"
 	case o.Block == "tensor":
 		return "the tensor"
-	case rows == "all":
-		return cols + " columns of all rows"
+	case rows == "all": // of a block, it may be: who reads a grid of one row cannot tell
+		all := 1
+		for _, n := range o.Shape[:max(len(o.Shape)-1, 0)] {
+			all *= n
+		}
+		return fmt.Sprintf("%dx%s", all, cols)
 	case cols == "all":
 		return rows + " rows"
 	}

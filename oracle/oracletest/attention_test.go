@@ -72,7 +72,7 @@ func TestWrongAttention(t *testing.T) {
 	wrong[((2*5)+3)*32+7] += 5
 	r := check(wrong, lse)
 	require.Len(t, r.errors, 1)
-	for _, want := range []string{"the kernel's attention is wrong\n\nwrong: 1 of 640 elements", "head 2, row 3, column 7: got ", "page: " + dir} {
+	for _, want := range []string{"the kernel's attention is wrong\n\nFAIL: 1 of 640 elements", "head 2, row 3, column 7: got ", "page: " + dir} {
 		require.Contains(t, r.errors[0], want)
 	}
 	page, err := os.ReadFile(filepath.Join(dir, "TestKernel.html"))
@@ -97,7 +97,7 @@ func TestUndecidedAttention(t *testing.T) {
 			oracletest.CheckAttention(t, make([]float32, 640), nil, p, judged.Claim{}, oracletest.Options{})
 		})
 		require.Len(t, r.errors, 1)
-		require.Contains(t, r.errors[0], "it is undecided whether the kernel's attention is right\n\nundecided: ")
+		require.Contains(t, r.errors[0], "it is undecided whether the kernel's attention is right\n\nUNDECIDED: ")
 		require.Contains(t, strings.Join(strings.Fields(r.errors[0]), " "), want)
 		require.NotContains(t, r.errors[0], "--")
 	}

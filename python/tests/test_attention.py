@@ -52,7 +52,7 @@ def test_right(problem):
     out, lse = attend(*of(problem))
     verdict = octavo.check_attention(out, lse=lse, causal=True, **problem)
     assert verdict and verdict.passed and verdict.failure == "" and verdict.outcome == "pass"
-    assert str(verdict).startswith("right: all 640 elements are within their bounds")
+    assert str(verdict).startswith("PASS: all 640 elements are within their bounds")
     assert [verdict.json[x] for x in ("heads", "kvHeads", "queries", "keys", "dim", "valueDim")] == [HEADS, KV, QUERIES, KEYS, DIM, COLUMNS]
     octavo.check_attention(out, lse=lse / np.float32(np.log(2)), lse_base_2=True, causal=True, **problem)
     heard = []
@@ -185,7 +185,7 @@ def test_faults_are_named(problem, fault, named, tmp_path):
     with pytest.raises(octavo.Mismatch) as error:
         octavo.check_attention(out, lse=lse, causal=True, page=page, **problem)
     report = str(error.value)
-    assert report.startswith("the kernel's attention is wrong\n\nwrong: ")
+    assert report.startswith("the kernel's attention is wrong\n\nFAIL: ")
     assert error.value.verdict.json["sequences"][0]["explanation"]["findings"][0]["fault"]["kind"] == named, report
     assert f"fault {named}: " in report
     assert error.value.verdict.failure.split(",")[0] in report
@@ -198,7 +198,7 @@ def test_faults_are_named(problem, fault, named, tmp_path):
 def test_a_wrong_element_has_a_place(problem):
     out, lse = attend(*of(problem))
     out[2, 3, 7] += 5
-    with pytest.raises(octavo.Mismatch, match="wrong: 1 of 640 elements(?s:.*)head 2, row 3, column 7: got "):
+    with pytest.raises(octavo.Mismatch, match="FAIL: 1 of 640 elements(?s:.*)head 2, row 3, column 7: got "):
         octavo.check_attention(out, lse=lse, causal=True, **problem)
 
 

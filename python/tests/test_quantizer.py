@@ -36,7 +36,7 @@ def test_right(values):
     verdict = octavo.check_quantizer(values, *deepgemm(values), **CLAIM)
     assert verdict and verdict.outcome == "pass" and verdict.failure == ""
     assert verdict.json["codes"] == {"all": values.size, "wrong": 0, "undecided": 0}
-    assert "right: all 18 scales and 1800 codes are those of deepgemm E4M3 1x128, bit for bit" in " ".join(str(verdict).split())
+    assert "PASS: all 18 scales and 1800 codes are those of deepgemm E4M3 1x128, bit for bit" in " ".join(str(verdict).split())
     square = deepgemm(values, 4, 64)
     octavo.check_quantizer(values, *square, **{**CLAIM, "block": "4x64"})
     octavo.check_quantizer(values, *deepgemm(values), recipe="deepgemm", format="e4m3")  # the profile's block
@@ -112,7 +112,7 @@ def test_faults_are_named(quantizer, profile, named, tmp_path):
     with pytest.raises(octavo.Mismatch) as error:
         octavo.check_quantizer(x, *quantizer(x), **{**CLAIM, "recipe": profile}, page=page)
     report = str(error.value)
-    assert report.startswith("the kernel's quantized tensor is wrong\n\nwrong: ")
+    assert report.startswith("the kernel's quantized tensor is wrong\n\nFAIL: ")
     assert named in report, report
     assert error.value.verdict.outcome == "fail"
     assert error.value.verdict.json["findings"][0]["changes"][0]["kind"] == named

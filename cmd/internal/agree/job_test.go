@@ -69,9 +69,9 @@ func TestRoundedUp(t *testing.T) {
 	r.Sides[0].Dump, r.Sides[1].Dump = filepath.Base(a), filepath.Base(b)
 	guide, err := os.ReadFile("../../../docs/agreement.md")
 	require.NoError(t, err)
-	_, rest, _ := strings.Cut(string(guide), "```\nwrong:")
+	_, rest, _ := strings.Cut(string(guide), "```\nFAIL:")
 	shown, _, _ := strings.Cut(rest, "```")
-	require.Equal(t, text(t, r), "wrong:"+shown, "docs/agreement.md shows this report")
+	require.Equal(t, text(t, r), "FAIL:"+shown, "docs/agreement.md shows this report")
 }
 
 // TestHonest has two engines that compute what they claim, one of which adds in another order,
@@ -88,7 +88,7 @@ func TestHonest(t *testing.T) {
 	})
 	r := run(t, model, a, b, func(j *agree.Job) { j.NoDivergence = true })
 	require.Equal(t, "pass", r.Outcome, text(t, r))
-	require.Contains(t, text(t, r), "right: what was looked at of 44 layers is within the bounds of what is claimed")
+	require.Contains(t, text(t, r), "PASS: what was looked at of 44 layers is within the bounds of what is claimed")
 	require.Equal(t, "--no-divergence", r.Next.Why)
 
 	r = run(t, model, a, a, nil)
@@ -153,7 +153,7 @@ func TestNotJudged(t *testing.T) {
 	require.Zero(t, r.Next.Measured.Mean)
 	require.EqualValues(t, 0.25, r.Next.MeasuredSize.Mean)
 	out := strings.Join(strings.Fields(text(t, r)), " ")
-	require.Contains(t, out, "undecided: no dump has a linear layer of the model")
+	require.Contains(t, out, "UNDECIDED: no dump has a linear layer of the model")
 	require.Contains(t, out, "layer by layer not judged: no dump has tokens")
 	require.Contains(t, out, "in no dump")
 	require.Contains(t, out, "and the model has no linear layer of that name")
@@ -173,7 +173,7 @@ func TestRefused(t *testing.T) {
 	a := e.save("a.safetensors")
 	r := run(t, model, a, a, nil)
 	require.Equal(t, "undecided", r.Outcome)
-	require.Equal(t, "undecided: of 4 layers none is wrong, and 2 could not be judged", r.Title())
+	require.Equal(t, "UNDECIDED: of 4 layers none is wrong, and 2 could not be judged", r.Title())
 	require.Contains(t, strings.Join(strings.Fields(text(t, r)), " "), "input and output have 64 and 80 columns: the weight is of 160x64")
 }
 

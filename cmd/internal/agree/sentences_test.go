@@ -36,10 +36,10 @@ func TestSentences(t *testing.T) {
 	open := Module{Name: "b", Sides: [2]*Judged{side("undecided"), nil}}
 	wrong := Module{Name: "c", Input: "same", Output: "differ", Sides: [2]*Judged{side("pass"), side("fail")}}
 
-	require.Equal(t, "right: what was looked at of 2 layers is within the bounds of what is claimed", report(right).Title())
-	require.Equal(t, "undecided: of 3 layers none is wrong, and 1 could not be judged", report(right, open).Title())
-	require.Equal(t, "wrong: 0 layers of A and 1 of B are not what is claimed, of 3 and 2", report(right, open, wrong).Title())
-	require.Equal(t, "undecided: no dump has a linear layer of the model", report().Title())
+	require.Equal(t, "PASS: what was looked at of 2 layers is within the bounds of what is claimed", report(right).Title())
+	require.Equal(t, "UNDECIDED: of 3 layers none is wrong, and 1 could not be judged", report(right, open).Title())
+	require.Equal(t, "FAIL: 0 layers of A and 1 of B are not what is claimed, of 3 and 2", report(right, open, wrong).Title())
+	require.Equal(t, "UNDECIDED: no dump has a linear layer of the model", report().Title())
 
 	const all = "inputs and outputs of all 1 layer are the same, bit for bit"
 	require.Contains(t, text(report(right)), all)

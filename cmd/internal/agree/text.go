@@ -22,14 +22,14 @@ func (r *Report) Title() string {
 	open := r.Count(0, verdict.Undecided) + r.Count(1, verdict.Undecided)
 	switch {
 	case r.Outcome == verdict.Fail:
-		return fmt.Sprintf("wrong: %s of A and %d of B are not what is claimed, of %d and %d",
+		return fmt.Sprintf("FAIL: %s of A and %d of B are not what is claimed, of %d and %d",
 			textout.Count(wrong[0], "layer"), wrong[1], r.Sides[0].Modules, r.Sides[1].Modules)
 	case judged == 0:
-		return "undecided: no dump has a linear layer of the model"
+		return "UNDECIDED: no dump has a linear layer of the model"
 	case r.Outcome == verdict.Undecided:
-		return fmt.Sprintf("undecided: of %s none is wrong, and %d could not be judged", textout.Count(judged+r.refused, "layer"), open+r.refused)
+		return fmt.Sprintf("UNDECIDED: of %s none is wrong, and %d could not be judged", textout.Count(judged+r.refused, "layer"), open+r.refused)
 	}
-	return fmt.Sprintf("right: what was looked at of %s is within the bounds of what is claimed", textout.Count(judged, "layer"))
+	return fmt.Sprintf("PASS: what was looked at of %s is within the bounds of what is claimed", textout.Count(judged, "layer"))
 }
 
 // bits says where both have the same bits.
@@ -276,5 +276,5 @@ func (r *Report) notJudged() (lines []verdict.Line) {
 
 // Failure says in what the engines failed.
 func (r *Report) Failure() string {
-	return strings.TrimPrefix(strings.TrimPrefix(r.Title(), "wrong: "), "undecided: ")
+	return strings.TrimPrefix(strings.TrimPrefix(r.Title(), "FAIL: "), "UNDECIDED: ")
 }

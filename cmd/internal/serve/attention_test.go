@@ -72,7 +72,7 @@ func TestCheckAttention(t *testing.T) {
 		outcome  string
 		text     string
 	}{
-		{out, lse, `{"causal": true}`, judged.Claim{}, judged.Options{}, "pass", "right: all 96 elements"},
+		{out, lse, `{"causal": true}`, judged.Claim{}, judged.Options{}, "pass", "PASS: all 96 elements"},
 		{out, lse, `{"causal": true, "kernel": "octavo-e4m3", "bits": true}`, judged.Claim{Kernel: &octavo, Bits: true}, judged.Options{}, "pass", "bits: 96 of 96 elements"},
 		{out, lse, `{"causal": true, "queries": 2, "sums": "hopper-wgmma", "promote": 64, "tile": 32, "offset": 4}`,
 			judged.Claim{Sums: "hopper-wgmma", Promote: 64, Tile: &tile, Offset: &offset}, judged.Options{Queries: 2}, "pass", "promoted every 64"},

@@ -16,6 +16,7 @@ import (
 	"github.com/octavo-fp8/octavo/fp8"
 	"github.com/octavo-fp8/octavo/gemm"
 	"github.com/octavo-fp8/octavo/internal/operands"
+	verdicts "github.com/octavo-fp8/octavo/internal/verdict"
 	"github.com/octavo-fp8/octavo/oracle"
 	"github.com/octavo-fp8/octavo/oracle/judge"
 	"github.com/octavo-fp8/octavo/safetensors"
@@ -191,7 +192,7 @@ func report(v verdict, pass bool, outcome, title string, page bool) (any, []safe
 	}
 	failure := ""
 	if !pass {
-		failure = strings.TrimPrefix(optionsIn(title), "wrong: ")
+		failure = strings.Replace(verdicts.Failure(optionsIn(title)), "UNDECIDED: ", "undecided: ", 1)
 	}
 	result := map[string]any{"pass": pass, "outcome": outcome, "failure": failure,
 		"text": optionsIn(text.String()), "verdict": json.RawMessage(optionsIn(string(said)))}

@@ -232,7 +232,7 @@ func TestGoldenMutantsAreNamed(t *testing.T) {
 			require.False(t, verdict.Pass, what)
 			require.True(t, names(verdict, f.Kind), "%s: %s\n%s", what, verdict.Title(), verdict.Cause())
 			require.LessOrEqual(t, len(verdict.Fault().Same), 1, what)
-			require.Contains(t, verdict.Title(), "wrong: ")
+			require.Contains(t, verdict.Title(), "FAIL: ")
 			if verdict.Sequences[0].Comparison.NonFinite == 0 { // mutants.json counts NaN as 0
 				require.InEpsilon(t, m.RelL2, float64(verdict.Sequences[0].Comparison.RelL2), 1e-8, what)
 			}

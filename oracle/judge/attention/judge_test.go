@@ -82,7 +82,7 @@ func testType[T gemm.Output](t *testing.T, p *attention.Problem, c Claim, k flas
 	r.Out[17] = round(got.Out[17] * (1 + step))
 	v, err = Check(t.Context(), []Result[T]{r}, c, Options{})
 	require.NoError(t, err)
-	require.Contains(t, v.Title(), "wrong: 1 of 192 elements")
+	require.Contains(t, v.Title(), "FAIL: 1 of 192 elements")
 }
 
 // TestNoVerdict has errors for what cannot be judged.

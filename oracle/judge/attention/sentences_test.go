@@ -96,22 +96,22 @@ func TestSentences(t *testing.T) {
 		require.Equal(t, want, outcomes[name], "%s: %s", name, texts[name])
 	}
 	for _, x := range []struct{ sentence, of, not string }{
-		{"right: all 768 elements are within their bounds", "right", "one wrong"},
-		{"right: all ", "same", "unbounded"},
-		{"right: all ", "right", "empty"},
-		{"right: all 256 elements looked at are within their bounds", "some", "right"},
+		{"PASS: all 768 elements are within their bounds", "right", "one wrong"},
+		{"PASS: all ", "same", "unbounded"},
+		{"PASS: all ", "right", "empty"},
+		{"PASS: all 256 elements looked at are within their bounds", "some", "right"},
 		{"looked at: 2 of 6 queries of each head", "some", "right"},
-		{"right: the result has no element", "empty", "right"},
-		{"wrong: 1 of 768 elements and 0 log-sum-exps are outside of their bounds, in 1 rows", "one wrong", "right"},
+		{"PASS: the result has no element", "empty", "right"},
+		{"FAIL: 1 of 768 elements and 0 log-sum-exps are outside of their bounds, in 1 row", "one wrong", "right"},
 		{"fault rescale-dropped: ", "fault", "one wrong"},
 		{"no known fault", "one wrong", "fault"},
-		{"wrong: all 768 elements are within their bounds, but not all have the bits of ", "one bit", "same"},
+		{"FAIL: all 768 elements are within their bounds, but not all have the bits of ", "one bit", "same"},
 		{"768 of 768 elements and 24 of 24 log-sum-exps have those of the kernel that is claimed", "same", "one bit"},
 		{"differ and have no bound, since the errors of scores may change weights by half", "unbounded", "right"},
-		{"undecided: 32 of 32 elements are within their bounds, and in rows that are as wrong as zeros would be", "zero", "right"},
-		{"undecided: 32 of 32 elements and 0 log-sum-exps are outside of the bounds of sums in float32, and none of those of hopper-wgmma", "zero, sums", "zero"},
+		{"UNDECIDED: 32 of 32 elements are within their bounds, and in rows that are as wrong as zeros would be", "zero", "right"},
+		{"UNDECIDED: 32 of 32 elements and 0 log-sum-exps are outside of the bounds of sums in float32, and none of those of hopper-wgmma", "zero, sums", "zero"},
 		{"with --sums hopper-wgmma nothing is outside of its bound", "zero, sums", "zero"},
-		{"right: ", "right", "zero"},
+		{"PASS: ", "right", "zero"},
 		{"not finite: ", "infinite", "right"},
 	} {
 		if x.of == "infinite" {

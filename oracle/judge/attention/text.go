@@ -19,28 +19,28 @@ func (v *Verdict) Title() string {
 	if slices.ContainsFunc(v.Sequences, func(q Sequence) bool { return q.Looked != nil }) {
 		looked += " looked at"
 	}
-	outside := fmt.Sprintf("%d of %d elements and %d log-sum-exps are outside of ", n.Outside, n.Elements, n.LSEOutside)
+	outside := fmt.Sprintf("%d of %d elements and %s are outside of ", n.Outside, n.Elements, textout.Count(n.LSEOutside, "log-sum-exp"))
 	switch {
 	case v.Undecided != "":
-		return "undecided: " + outside + "the bounds of sums in float32, and none of those of " + v.Undecided +
+		return "UNDECIDED: " + outside + "the bounds of sums in float32, and none of those of " + v.Undecided +
 			": say with --sums how the kernel adds"
 	case v.Outcome == verdict.Undecided && n.Unbounded == 0:
-		return fmt.Sprintf("undecided: %d of %d elements are within their bounds, and in rows that are as wrong as zeros would be: "+
+		return fmt.Sprintf("UNDECIDED: %d of %d elements are within their bounds, and in rows that are as wrong as zeros would be: "+
 			"operands of fewer keys, or a kernel's bits, would decide it", n.Wide, n.Elements)
 	case v.Outcome == verdict.Undecided:
-		return fmt.Sprintf("undecided: %d of %d elements and log-sum-exps differ and have no bound, "+
+		return fmt.Sprintf("UNDECIDED: %d of %d elements and log-sum-exps differ and have no bound, "+
 			"since the errors of scores may change weights by half, or something may overflow: "+
 			"operands with smaller scales would decide it", n.Unbounded, n.Elements)
 	case !n.OK():
-		return fmt.Sprintf("wrong: %stheir bounds, in %d rows", outside, n.Rows)
+		return fmt.Sprintf("FAIL: %stheir bounds, in %s", outside, textout.Count(n.Rows, "row"))
 	case v.Fault() != nil:
-		return fmt.Sprintf("wrong: all %s are within their bounds, but a fault gives them", looked)
+		return fmt.Sprintf("FAIL: all %s are within their bounds, but a fault gives them", looked)
 	case !v.Pass:
-		return fmt.Sprintf("wrong: all %s are within their bounds, but not all have the bits of %s", looked, v.Kernel.Name)
+		return fmt.Sprintf("FAIL: all %s are within their bounds, but not all have the bits of %s", looked, v.Kernel.Name)
 	case n.Elements == 0:
-		return "right: the result has no element"
+		return "PASS: the result has no element"
 	}
-	return fmt.Sprintf("right: all %s are within their bounds", looked)
+	return fmt.Sprintf("PASS: all %s are within their bounds", looked)
 }
 
 // Cause says what explains what is wrong; "" where nothing is.

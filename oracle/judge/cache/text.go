@@ -28,13 +28,13 @@ func (v *Verdict) Title() string {
 	text := strings.Join(parts, ", ")
 	switch {
 	case v.Pass:
-		return "right: " + text + " have the bits that are claimed"
+		return "PASS: " + text + " have the bits that are claimed"
 	case v.Outcome == verdict.Undecided:
-		return "undecided: " + text + " have other bits than those of the claim, but are right if " + strings.Join(v.Unclaimed, "; ")
+		return "UNDECIDED: " + text + " have other bits than those of the claim, but are right if " + strings.Join(v.Unclaimed, "; ")
 	case text == "":
-		return "wrong: tokens of the input are not written"
+		return "FAIL: tokens of the input are not written"
 	}
-	return "wrong: " + text + " have other bits than are claimed"
+	return "FAIL: " + text + " have other bits than are claimed"
 }
 
 // Cause says what explains what is wrong; "" where nothing is.

@@ -74,14 +74,14 @@ func TestSentences(t *testing.T) {
 	texts["random"] = e.text()
 
 	for _, s := range []struct{ sentence, of, not string }{
-		{"right: all 80 scales and 10240 codes are those of deepseek E4M3 1x128, bit for bit", "right", "one code"},
-		{"right: ", "right", "undefined"},
-		{"right: all", "right", "one scale"},
-		{"right: there is no element", "empty", "right"},
+		{"PASS: all 80 scales and 10240 codes are those of deepseek E4M3 1x128, bit for bit", "right", "one code"},
+		{"PASS: ", "right", "undefined"},
+		{"PASS: all", "right", "one scale"},
+		{"PASS: there is no element", "empty", "right"},
 		{"each of 10240 codes is next to its value, and no test of their rounding raises an alarm", "random", "nearest"},
-		{"wrong: 0 of 80 scales and 1 of 10240 codes are not those of deepseek", "one code", "right"},
+		{"FAIL: 0 of 80 scales and 1 of 10240 codes are not those of deepseek", "one code", "right"},
 		{"they are not rounded at random", "nearest", "random"},
-		{"undecided: 1 of 320 scales and ", "undefined", "right"},
+		{"UNDECIDED: 1 of 320 scales and ", "undefined", "right"},
 		{"compressed-tensors does not define the scale of a block with NaN", "undefined", "right"},
 		{"fault scale-exponent-off: ", "half", "one scale"},
 		{"fault directed: ", "cut and one", "one code"},

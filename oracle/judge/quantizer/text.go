@@ -31,22 +31,22 @@ func (v *Verdict) Title() string {
 		if v.Outer.All > 0 {
 			outer = fmt.Sprintf("%d of %d outer scales, ", v.Outer.Wrong, v.Outer.All)
 		}
-		return fmt.Sprintf("wrong: %s%d of %d scales and %d of %d codes are not those of %s", outer,
+		return fmt.Sprintf("FAIL: %s%d of %d scales and %d of %d codes are not those of %s", outer,
 			v.Scales.Wrong, v.Scales.All, v.Codes.Wrong, v.Codes.All, v.claim())
 	case v.Random != nil && v.Random.Alarm != "":
-		return "wrong: each code is next to its value, but they are not rounded at random: " + v.Random.Alarm
+		return "FAIL: each code is next to its value, but they are not rounded at random: " + v.Random.Alarm
 	case v.Scales.Undecided+v.Codes.Undecided > 0:
-		return fmt.Sprintf("undecided: %d of %d scales and %d of %d codes are not defined by %s", v.Scales.Undecided, v.Scales.All,
+		return fmt.Sprintf("UNDECIDED: %d of %d scales and %d of %d codes are not defined by %s", v.Scales.Undecided, v.Scales.All,
 			v.Codes.Undecided, v.Codes.All, v.claim())
 	case v.Random != nil && v.Random.Blind:
-		return fmt.Sprintf("undecided: each of %d codes is next to its value, but %d that were rounded are too few to see how", v.Codes.All, v.Random.Rounded)
+		return fmt.Sprintf("UNDECIDED: each of %d codes is next to its value, but %d that were rounded are too few to see how", v.Codes.All, v.Random.Rounded)
 	case v.Codes.All == 0:
-		return "right: there is no element"
+		return "PASS: there is no element"
 	case v.Random != nil:
-		return fmt.Sprintf("right: all %s%d scales are those of %s, each of %d codes is next to its value, and no test of their rounding raises an alarm",
+		return fmt.Sprintf("PASS: all %s%d scales are those of %s, each of %d codes is next to its value, and no test of their rounding raises an alarm",
 			outer, v.Scales.All, v.claim(), v.Codes.All)
 	}
-	return fmt.Sprintf("right: all %s%d scales and %d codes are those of %s, bit for bit", outer, v.Scales.All, v.Codes.All, v.claim())
+	return fmt.Sprintf("PASS: all %s%d scales and %d codes are those of %s, bit for bit", outer, v.Scales.All, v.Codes.All, v.claim())
 }
 
 // Cause says what explains what is wrong; "" where nothing is.
