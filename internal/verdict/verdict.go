@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/octavo-fp8/octavo/internal/textout"

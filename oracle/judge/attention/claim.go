@@ -10,6 +10,7 @@ import (
 
 	"github.com/octavo-fp8/octavo/attention"
 	"github.com/octavo-fp8/octavo/fp8"
+	"github.com/octavo-fp8/octavo/internal/sentinel"
 	"github.com/octavo-fp8/octavo/oracle"
 	"github.com/octavo-fp8/octavo/oracle/flash"
 )
@@ -158,7 +159,7 @@ func set[T any](to, claimed *T) {
 // setSums sets how both products are added.
 func (c *Claim) setSums(k *flash.Kernel, p *attention.Problem) error {
 	if c.Promote > 0 && !(slices.Contains(gpus(), c.Sums) || c.Sums == "" && k.Values.Order == flash.Instruction) {
-		return errors.New("--promote is for GPU models: name one with --sums or --kernel")
+		return sentinel.Errorf(flash.ErrKernel, "--promote is for GPU models: name one with --sums or --kernel")
 	}
 	switch c.Sums {
 	case "":
