@@ -185,7 +185,8 @@ func doing(path string, format fp8.Format, r *inspect.Report) string {
 		slices.SortStableFunc(layouts, func(a, b *checkpoint.Layout) int { // those with its arithmetic first
 			return cmp.Compare(map[bool]int{true: -1}[own(a)], map[bool]int{true: -1}[own(b)])
 		})
-		for _, l := range layouts[:min(1, len(layouts))] {
+		if len(layouts) > 0 {
+			l := layouts[0]
 			text := "octavo convert " + out(l.Name) + " --to " + l.Name
 			var except []string
 			for _, k := range a.Keep {
@@ -197,10 +198,10 @@ func doing(path string, format fp8.Format, r *inspect.Report) string {
 			return text
 		}
 	}
-	if len(a.Keep) > 0 || strings.HasSuffix(path, ".json") { // quantize leaves none out, and takes no index
+	if len(a.Keep) > 0 || strings.HasSuffix(path, ".json") { // quantize names none to leave out, and takes no index
 		return ""
 	}
-	return "octavo quantize " + out(name) + " --recipe " + name
+	return "octavo quantize " + out(name) + " --recipe " + name + " --keep"
 }
 
 // commandLine returns the command that repeats a run, with the flags that were given.

@@ -200,11 +200,11 @@ func (p *planFlags) run(cmd *cobra.Command, args []string) error {
 	report, err := planning.New(ctx, ask)
 	switch least := new(plan.BudgetError); {
 	case errors.Is(err, context.Canceled):
-		return stopped(ctx, "no policies were found")
+		return stopped(ctx, "no plan was made")
 	case errors.As(err, &least):
 		ways, searching := ask.Nearest(ctx)
 		if searching != nil {
-			return stopped(ctx, "no policies were found")
+			return stopped(ctx, "no plan was made")
 		}
 		return errors.New(ask.Refusal(err) + "; " + ask.NearestText(ways))
 	case errors.Is(err, plan.ErrJob):

@@ -57,9 +57,6 @@ func (g *columnGroup) column(name string) *column {
 	return c
 }
 
-// lineWidth is the number of characters that a line of text has at most.
-const lineWidth = 80
-
 // print writes the table: names of groups above those of their columns.
 func (t *crossTable) print(w io.Writer) error {
 	table := textout.NewTable(w)

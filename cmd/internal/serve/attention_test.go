@@ -107,7 +107,7 @@ func TestCheckAttention(t *testing.T) {
 	}
 	require.Contains(t, r.Result["failure"], "say with sums how the kernel adds")
 	require.Contains(t, page, "say with sums how the kernel adds")
-	p, out, lse = attended(t, 40)
+	p, out, _ = attended(t, 40)
 
 	// V is the first columns of K, and tokens are before heads.
 	mla := *p
