@@ -210,7 +210,7 @@ def test_undecided(problem):
     with pytest.raises(octavo.Mismatch) as error:
         octavo.check_attention(np.zeros((HEADS, QUERIES, COLUMNS), "f4"), k=k, v=v, scale=1e-3, **q)
     report = str(error.value)
-    assert report.startswith("it is undecided whether the kernel's attention is right\n\nundecided: ")
+    assert report.startswith("it is undecided whether the kernel's attention is right\n\nUNDECIDED: ")
     assert "say with sums how the kernel adds" in " ".join(report.split()) and "--" not in report
     assert error.value.verdict.outcome == "undecided"
 
