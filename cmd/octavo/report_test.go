@@ -79,7 +79,7 @@ func TestReportJSON(t *testing.T) {
 // file of a run is written over.
 func TestReportRefuses(t *testing.T) {
 	fail(t, 2, "want directories of runs, there are none", "report")
-	fail(t, 2, "unknown flag: --html: -o writes the page", "report", ".", "--html", "x.html")
+	fail(t, 2, "unknown flag: --html: the page is what -o writes", "report", ".", "--html", "x.html")
 	fail(t, 2, "want given or name or", "report", ".", "--sort", "size")
 	dir := threeRuns(t)
 	page := filepath.Join(dir, "page.html")

@@ -19,9 +19,6 @@ func unknownFlag(cmd *cobra.Command, err error) error {
 		return usageError{err}
 	}
 	name := unknown.GetSpecifiedName()
-	if out := cmd.Flags().Lookup("out"); name == "html" && out != nil && strings.Contains(out.Usage, "page") {
-		return usageError{fmt.Errorf("%w: -o writes the page", err)}
-	}
 	if elsewhere, kin := flagElsewhere(cmd, name); elsewhere && unknown.GetSpecifiedShortnames() == "" {
 		return usageError{fmt.Errorf("%w%s", err, kin)}
 	}
