@@ -58,7 +58,7 @@ func TestVerifyNarrow(t *testing.T) {
 		canonical := append(args, "--c", name+".canonical")
 		if r := octavo(nil, canonical...); r.status != 0 {
 			require.Equal(t, 3, r.status, r.stderr)
-			require.Contains(t, r.stderr, "UNDECIDED: ")
+			require.Contains(t, r.stderr, "undecided: ")
 			require.Contains(t, unbroken(r.stdout), "a claim of bits, those of a model of a GPU or of octavo's product")
 			undecided = append(undecided, name)
 		}
