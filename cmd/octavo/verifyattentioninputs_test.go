@@ -321,7 +321,7 @@ func TestVerifyAttentionAccusesNoGPU(t *testing.T) {
 		path := gpuCase(t, r, []int{14000, 16000, 2000, 3000}[i], sums, 0)
 		res := octavo(nil, onGPU(path)...)
 		text := strings.Join(strings.Fields(res.stdout), " ")
-		require.NotContains(t, text, "wrong:")
+		require.NotContains(t, text, "FAIL:")
 		require.NotContains(t, text, "fault")
 		if res.status == 0 {
 			continue
@@ -333,7 +333,7 @@ func TestVerifyAttentionAccusesNoGPU(t *testing.T) {
 		require.Contains(t, text, "with --sums hopper-wgmma nothing is outside of its bound")
 		succeed(t, onGPU(path, "--sums", sums)...)
 		if !testing.Short() {
-			require.Contains(t, octavo(nil, onGPU(path, "--sums", "float32")...).stdout, "wrong:")
+			require.Contains(t, octavo(nil, onGPU(path, "--sums", "float32")...).stdout, "FAIL:")
 		}
 	}
 	require.Positive(t, undecided)
