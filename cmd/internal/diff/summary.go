@@ -86,7 +86,7 @@ func howFar(d *checkpoint.Difference) string {
 	case math.IsNaN(d.SQNR()):
 		return fmt.Sprintf("%d of %d elements are others", d.Differ, d.Elements)
 	}
-	text := fmt.Sprintf("the lowest SQNR, %s dB, and errors up to %.4g", decibels(d), d.Error.Largest)
+	text := fmt.Sprintf("an SQNR of %s dB, and errors up to %.4g", decibels(d), d.Error.Largest)
 	switch x := d.SQNR(); {
 	case math.IsInf(x, -1):
 		return text + ", and in A it is all zeros"

@@ -35,6 +35,8 @@ func Verdict(r *lint.Report) string {
 	}
 	n := checkpoint.UnreadTensors(r.NotJudged)
 	switch {
+	case len(counts) == 0 && n == 0 && len(r.Rules) == 0:
+		counts = append(counts, "not judged: no rule was applied")
 	case len(counts) == 0 && n == 0:
 		counts = append(counts, clean)
 	case len(counts) == 0 && n < r.Tensors:

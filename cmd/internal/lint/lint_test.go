@@ -20,6 +20,7 @@ func TestVerdict(t *testing.T) {
 	info := func(file string, tensors ...string) lint.Finding {
 		return lint.Finding{Severity: lint.Info, File: file, Tensors: tensors}
 	}
+	require.Equal(t, "not judged: no rule was applied", Verdict(&lint.Report{Tensors: 3}))
 	for _, c := range []struct {
 		findings []lint.Finding
 		unread   []checkpoint.Unread
@@ -38,12 +39,12 @@ func TestVerdict(t *testing.T) {
 		{[]lint.Finding{info("x", "a"), info("x"), info("y"), info("y")}, gptq, false, "4 infos in 1 tensor and 2 files, not judged: 2 of 3 tensors (2 of GPTQ)"},
 		{[]lint.Finding{info("x")}, nil, false, "1 info in 1 file"},
 	} {
-		r := &lint.Report{Path: "model", Files: 1, Tensors: 3, Headers: c.headers, Findings: c.findings, NotJudged: c.unread}
+		r := &lint.Report{Path: "model", Files: 1, Tensors: 3, Headers: c.headers, Findings: c.findings, NotJudged: c.unread, Rules: make([]string, 2)}
 		require.Equal(t, c.want, Verdict(r))
 		var text strings.Builder
 		require.NoError(t, WriteText(&text, r, false))
 		unbroken := strings.Join(strings.Fields(text.String()), " ")
-		first, of, _ := strings.Cut(unbroken, "3 tensors in 1 file, no layout that is known, by 0 rules")
+		first, of, _ := strings.Cut(unbroken, "3 tensors in 1 file, no layout that is known, by 2 rules")
 		require.Equal(t, "model: "+c.want, strings.TrimRight(first, ": "))
 		require.Equal(t, c.want == "clean", strings.HasSuffix(first, ": "), "one line")
 		require.Equal(t, c.headers, strings.HasPrefix(of, ", from headers alone"))

@@ -198,7 +198,7 @@ func (r *Report) Findings() (all []string) {
 		}
 		most += fmt.Sprintf(" %.2f GiB, %.2f with a headroom of %.4g%% for fragments", gib(s.Total()), gibUp(s.Reserved(*r.Headroom)), *r.Headroom*100)
 		if n := len(r.TooLarge); n > 0 && len(r.Stages) > 1 {
-			most += fmt.Sprintf("; %d of %s do not fit", n, count(len(r.Stages), "stage"))
+			most += fmt.Sprintf("; %d of %s %s not fit", n, count(len(r.Stages), "stage"), map[bool]string{true: "does", false: "do"}[n == 1])
 		}
 		all = append(all, most+".")
 	}
