@@ -82,6 +82,8 @@ func (r *Report) advise() (a Advice) {
 			where = "in " + r.several(n) + " that could be judged"
 		case codes > 0:
 			where = "in " + r.several(n) + " not encoded yet"
+		case len(a.Keep) > 0:
+			where = fmt.Sprintf("in %d of %s", n+zeros-len(a.Keep), r.several(n+zeros))
 		case n+zeros == 1:
 			where = "in the only " + strings.TrimPrefix(r.several(1), "1 ")
 		}
@@ -92,7 +94,7 @@ func (r *Report) advise() (a Advice) {
 		case 1:
 			said += fmt.Sprintf("; keep %s in %s: %s", briefly(a.Keep[0].Tensor), typesOf(plain), a.Keep[0].Why)
 		default:
-			said += fmt.Sprintf("; keep %d of them in %s: %s", len(a.Keep), typesOf(plain), firstOf(a.Keep))
+			said += fmt.Sprintf("; keep %d in %s: %s", len(a.Keep), typesOf(plain), firstOf(a.Keep))
 		}
 		if said += staying(stay); len(stay) > 0 && len(a.Keep) > 0 {
 			said += ", too"

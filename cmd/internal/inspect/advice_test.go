@@ -66,15 +66,15 @@ func TestAdvice(t *testing.T) {
 	}{
 		{"nothing stands out", scaling.TorchAORowwise, "", list(plain, other), row + "in all 2 matrices" + nothing + "."},
 		{"an outlier loses nothing", scaling.TECurrent, "", list(plain, other, normal("c", 0.1, put(777, 40))), tensor + "in all 3 matrices" + nothing + "."},
-		{"but what is a million times smaller", scaling.TECurrent, "", list(plain, other, normal("c", 1e-6, put(3, 40))), tensor + "in all 3 matrices; keep c in F32: 99.9% of what is not zero would be lost."},
-		{"one that loses", scaling.TECurrent, "", list(plain, other, down), tensor + "in all 3 matrices; keep model.layers.5.mlp.down_proj.weight in F32: " + lost + "."},
+		{"but what is a million times smaller", scaling.TECurrent, "", list(plain, other, normal("c", 1e-6, put(3, 40))), tensor + "in 2 of 3 matrices; keep c in F32: 99.9% of what is not zero would be lost."},
+		{"one that loses", scaling.TECurrent, "", list(plain, other, down), tensor + "in 2 of 3 matrices; keep model.layers.5.mlp.down_proj.weight in F32: " + lost + "."},
 		{"two that lose", scaling.TECurrent, "", list(plain, other, down, normal("c", 1, small), normal("d", 1, nil)),
-			tensor + "in all 5 matrices; keep 2 of them in F32: model.layers.5.mlp.down_proj.weight (" + lost + "), c (" + lost + ")."},
+			tensor + "in 3 of 5 matrices; keep 2 in F32: model.layers.5.mlp.down_proj.weight (" + lost + "), c (" + lost + ")."},
 		{"the same by row", scaling.TorchAORowwise, "", list(plain, down), row + "in all 2 matrices" + nothing + "."},
 		{"zeros beside", scaling.TorchAORowwise, "", list(plain, normal("z", 0, nil)), row + "in all 2 matrices" + nothing + "."},
 		{"one", scaling.TorchAORowwise, "", list(plain), row + "in the only matrix" + nothing + "."},
 		{"parts of a model", scaling.TECurrent, "", append(gates, plain, embed, head), tensor + "in the only projection" + nothing + "; 2 routers and the embedding and the head stay in F32."},
-		{"parts, and one to keep", scaling.TECurrent, "", list(plain, other, down, head), tensor + "in all 3 projections; keep model.layers.5.mlp.down_proj.weight in F32: " + lost + "; the head stays in F32, too."},
+		{"parts, and one to keep", scaling.TECurrent, "", list(plain, other, down, head), tensor + "in 2 of 3 projections; keep model.layers.5.mlp.down_proj.weight in F32: " + lost + "; the head stays in F32, too."},
 		{"a bias alone is no projection", scaling.TECurrent, "", list(normal("a_bias", 1, small)), "No advice: there is no matrix of values to quantize among what was read; the bias vector stays in F32."},
 		{"embeddings are no part", scaling.TECurrent, "", list(normal("embeddings", 1, nil)), tensor + "in the only matrix" + nothing + "."},
 		{"a NaN in a part", scaling.TECurrent, "", list(plain, normal("lm_head.weight", 1, put(5, nan))),
@@ -120,7 +120,7 @@ func TestAdviceOfAModel(t *testing.T) {
 	} {
 		r := run(t, Job{Inputs: inputs(t, testutil.Shared(t, "golden", "checkpoints", "llama-bf16")), Profiles: []scaling.Profile{p}})
 		requireAdvice(t, r, 0.0625, keep...)
-		require.Contains(t, r.Advice.Sentence, "in all 14 projections")
+		require.Contains(t, r.Advice.Sentence, map[bool]string{true: "in all 14 projections", false: "in 13 of 14 projections"}[len(keep) == 0])
 		require.Contains(t, r.Advice.Sentence, "; the head and the embedding stay in BF16")
 	}
 	r := run(t, Job{Inputs: inputs(t, testutil.Shared(t, "golden", "checkpoints", "llama-bf16")), Profiles: []scaling.Profile{scaling.NVFP4TE}, Format: fp8.E2M1})
